@@ -1,1 +1,33 @@
-//! Under construction.
+#![doc = include_str!("../README.md")]
+#![no_std]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+mod array;
+#[cfg(feature = "baselines")]
+pub mod baseline;
+mod done;
+mod ends;
+pub mod error;
+mod form;
+mod horizon;
+mod session;
+mod slot;
+mod snapshot;
+pub mod traits;
+
+pub use txnkit_ids::{Xid, XidRun};
+
+pub use crate::array::{Array, FixedProcArray, WINDOW_WORDS};
+#[cfg(feature = "alloc")]
+pub use crate::array::ProcArray;
+pub use crate::error::{AssignError, EndError, RegisterError, WouldBlock};
+pub use crate::form::{Buffer, FIXED_CHILD_RUNS, Fixed, Form};
+#[cfg(feature = "alloc")]
+pub use crate::form::Growing;
+pub use crate::session::Session;
+pub use crate::snapshot::Snapshot;
+pub use crate::traits::{Membership, SnapshotSession, SnapshotView, Snapshots};

@@ -1,0 +1,322 @@
+//! The protocols under every interleaving and memory order that loom finds within its bounds, and their weakened twins, each of which has to fail.
+//!
+//! `RUSTFLAGS='--cfg txnkit_model="loom"' cargo test --release -p procarray --test loom`
+//!
+//! Every actor runs in a thread of its own; the main thread sets up, joins and compares. The models run the crate's own code with
+//! a window of one or two words and one optimistic read before the leader is asked.
+#![cfg(txnkit_model = "loom")]
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+use procarray::{FixedProcArray, Membership, SnapshotSession, SnapshotView, Snapshots, Xid};
+use txnkit_sync::model::{Histogram, assert_breaks, check};
+
+/// Sessions, old words, window words.
+type Array<const W: usize> = FixedProcArray<4, 4, W>;
+
+/// Something that is written without any synchronisation of its own: loom reports a race when two accesses are not ordered.
+struct Plain(UnsafeCell<u64>);
+
+// SAFETY: the point of the models: that the protocol orders the accesses, which loom checks.
+unsafe impl Sync for Plain {}
+// SAFETY: as above.
+unsafe impl Send for Plain {}
+
+impl Plain {
+    fn new() -> Self {
+        Self(UnsafeCell::new(0))
+    }
+    fn write(&self, value: u64) {
+        // SAFETY: loom checks that no other access is concurrent.
+        self.0.with_mut(|cell| unsafe { *cell = value });
+    }
+    fn read(&self) -> u64 {
+        // SAFETY: loom checks that no write is concurrent.
+        self.0.with(|cell| unsafe { *cell })
+    }
+}
+
+fn xid(id: u64) -> Xid {
+    Xid::new(id)
+}
+
+fn array<const W: usize>(first: u64) -> Arc<Array<W>> {
+    Arc::new(Array::new(xid(first)))
+}
+
+/// Parent 63 and child 64 lie in two words; the status is written before they end. Two sessions take snapshots meanwhile.
+#[test]
+fn a_tree_ends_at_one_instant_and_snapshots_are_ordered() {
+    static SEEN: Histogram = Histogram::new();
+    check(|| {
+        let array = array::<2>(63);
+        let status = Arc::new(Plain::new());
+        let ender = {
+            let (array, status) = (array.clone(), status.clone());
+            thread::spawn(move || {
+                let mut session = array.register().unwrap();
+                assert_eq!(session.assign_child().unwrap(), xid(64));
+                let record = |_: Xid, _: &[_]| Ok::<_, ()>(status.write(1));
+                assert_eq!(session.end(record), Ok(Some(xid(63))));
+                assert_eq!(session.is_running(xid(64)), Ok(Membership::Completed));
+            })
+        };
+        let takers: Vec<_> = (0..2)
+            .map(|_| {
+                let (array, status) = (array.clone(), status.clone());
+                thread::spawn(move || {
+                    let mut session = array.register().unwrap();
+                    let mut ended = 0;
+                    for _ in 0..2 {
+                        let snapshot = session.snapshot().unwrap();
+                        let tree = [snapshot.membership(xid(63)), snapshot.membership(xid(64))];
+                        assert_eq!(tree[0], tree[1], "half a tree: {snapshot:?}");
+                        assert!(snapshot.xmin() <= snapshot.xmax());
+                        if tree[0] == Membership::Completed {
+                            assert_eq!(status.read(), 1);
+                            ended += 1;
+                        } else {
+                            assert_eq!(ended, 0, "a later snapshot is smaller");
+                        }
+                    }
+                    ended
+                })
+            })
+            .collect();
+        ender.join().unwrap();
+        let ended: Vec<i32> = takers.into_iter().map(|taker| taker.join().unwrap()).collect();
+        SEEN.count(format!("{ended:?}"));
+    });
+    SEEN.assert_seen(&["[0, 0]", "[1, 0]", "[2, 1]", "[2, 2]"]);
+}
+
+#[test]
+fn weakened_order_fails() {
+    assert_breaks(
+        "a_tree_ends_at_one_instant_and_snapshots_are_ordered",
+        &[
+            "procarray.done.count-load",
+            "procarray.done.count-even",
+            "procarray.done.reader-fence",
+            "procarray.done.writer-fence",
+            "procarray.done.no-recheck",
+            "procarray.done.odd-accepted",
+        ],
+    );
+}
+
+/// Id 3 has deleted a row. A reader for whom 3 still runs reads the row; who gets a horizon beyond 3 removes it.
+fn horizon_model(removers: usize, separate_ender: bool, seen: &'static Histogram) {
+    check(move || {
+        let array = array::<1>(3);
+        let row = Arc::new(Plain::new());
+        let removed = Arc::new(loom::sync::Mutex::new(false));
+        let end = |array: &Array<1>, session: &mut <Array<1> as Snapshots>::Session<'_>| {
+            assert_eq!(session.end(|_, _| Ok::<_, ()>(())), Ok(Some(xid(3))));
+            let _ = array;
+        };
+        let mut actors = Vec::new();
+        {
+            let (array, row) = (array.clone(), row.clone());
+            actors.push(thread::spawn(move || {
+                let mut session = array.register().unwrap();
+                let sees_row = session.snapshot().unwrap().membership(xid(3)) == Membership::Running;
+                if sees_row {
+                    assert_eq!(row.read(), 0);
+                }
+                session.release();
+                u64::from(sees_row)
+            }));
+        }
+        let deleter = {
+            let array = array.clone();
+            move || {
+                let mut session = array.register().unwrap();
+                assert_eq!(session.assign(), Ok(xid(3)));
+                end(&array, &mut session);
+            }
+        };
+        let mut deleter = Some(deleter);
+        if separate_ender {
+            let deleter = deleter.take().unwrap();
+            actors.push(thread::spawn(move || {
+                deleter();
+                0
+            }));
+        }
+        for _ in 0..removers {
+            let (array, row, removed) = (array.clone(), row.clone(), removed.clone());
+            let deleter = deleter.take();
+            actors.push(thread::spawn(move || {
+                if let Some(deleter) = deleter {
+                    deleter();
+                }
+                let horizon = array.horizon();
+                let again = array.horizon();
+                assert!(again >= horizon, "the horizon went back");
+                if horizon > xid(3) {
+                    let mut removed = removed.lock().unwrap();
+                    if !*removed {
+                        row.write(1);
+                        *removed = true;
+                    }
+                }
+                10 * u64::from(horizon > xid(3))
+            }));
+        }
+        let outcome: u64 = actors.into_iter().map(|actor| actor.join().unwrap()).sum();
+        seen.count(outcome);
+    });
+}
+
+#[test]
+fn a_registered_xmin_is_not_overtaken() {
+    static SEEN: Histogram = Histogram::new();
+    horizon_model(1, false, &SEEN);
+    // The reader sees the row or not, the remover may or may not remove it; both at once means the reader was quicker.
+    SEEN.assert_seen(&["1", "10", "11"]);
+}
+
+#[test]
+fn a_registered_xmin_is_not_overtaken_with_a_third_that_ends() {
+    static SEEN: Histogram = Histogram::new();
+    horizon_model(1, true, &SEEN);
+    SEEN.assert_seen(&["0", "1", "10", "11"]);
+}
+
+#[test]
+fn a_registered_xmin_is_not_overtaken_by_two_horizons_at_once() {
+    static SEEN: Histogram = Histogram::new();
+    horizon_model(2, false, &SEEN);
+    SEEN.assert_seen(&["1", "11", "20", "21"]);
+}
+
+#[test]
+fn weakened_horizon_fails() {
+    assert_breaks(
+        "a_registered_xmin_is_not_overtaken",
+        &[
+            "procarray.horizon.register-fence",
+            "procarray.horizon.scan-fence",
+            "procarray.horizon.unchecked",
+            "procarray.horizon.not-announced",
+            "procarray.horizon.release",
+            "procarray.horizon.scan",
+        ],
+    );
+}
+
+/// 3 was handed out and runs on, while later ids end and the window of one word slides past it.
+#[test]
+fn an_id_that_was_handed_out_is_never_lost() {
+    static SEEN: Histogram = Histogram::new();
+    check(|| {
+        // 62 runs on; the end of 64 makes the window leave its word.
+        let array = array::<1>(62);
+        let mut elder = array.register().unwrap();
+        assert_eq!(elder.assign(), Ok(xid(62)));
+        let enders: Vec<_> = (0..2)
+            .map(|_| {
+                let array = array.clone();
+                thread::spawn(move || {
+                    let mut session = array.register().unwrap();
+                    let id = session.assign().unwrap();
+                    assert_eq!(session.end(|_, _| Ok::<_, ()>(())), Ok(Some(id)));
+                })
+            })
+            .collect();
+        let taker = {
+            let array = array.clone();
+            thread::spawn(move || {
+                let mut session = array.register().unwrap();
+                let mut shape = String::new();
+                for _ in 0..2 {
+                    let snapshot = session.snapshot().unwrap();
+                    assert_eq!(snapshot.membership(xid(62)), Membership::Running, "lost: {snapshot:?}");
+                    assert_eq!(snapshot.xmin(), xid(62));
+                    shape += &format!("{} ", snapshot.xmax().get());
+                }
+                assert_eq!(session.is_running(xid(62)), Ok(Membership::Running));
+                shape
+            })
+        };
+        for ender in enders {
+            ender.join().unwrap();
+        }
+        SEEN.count(taker.join().unwrap().trim());
+        drop(elder);
+        let mut session = array.register().unwrap();
+        assert_eq!(session.snapshot().unwrap().xmin(), xid(65));
+        assert_eq!(session.is_running(xid(62)), Ok(Membership::Completed));
+    });
+    SEEN.assert_seen(&["62 62", "62 64", "62 65", "64 65", "65 65"]);
+}
+
+#[test]
+fn weakened_old_list_fails() {
+    assert_breaks(
+        "an_id_that_was_handed_out_is_never_lost",
+        &[
+            "procarray.done.old-forgotten",
+            "procarray.done.old-version-kept",
+            "procarray.done.no-recheck",
+            "procarray.done.reader-fence",
+        ],
+    );
+}
+
+/// Three sessions end at the same time, each with a status of its own; whoever leads serves the others.
+#[test]
+fn a_batch_of_ends_clears_each_and_wakes_all() {
+    static SEEN: Histogram = Histogram::new();
+    check(|| {
+        let array = array::<1>(3);
+        let status: Arc<Vec<Plain>> = Arc::new((0..3).map(|_| Plain::new()).collect());
+        let enders: Vec<_> = (0..3)
+            .map(|_| {
+                let (array, status) = (array.clone(), status.clone());
+                thread::spawn(move || {
+                    let mut session = array.register().unwrap();
+                    let id = session.assign().unwrap();
+                    let record = |id: Xid, _: &[_]| Ok::<_, ()>(status[id.get() as usize - 3].write(1));
+                    assert_eq!(session.end(record), Ok(Some(id)));
+                    let snapshot = session.snapshot().unwrap();
+                    let mut ended = 0;
+                    for other in 3..6 {
+                        if snapshot.membership(xid(other)) == Membership::Completed {
+                            assert_eq!(status[other as usize - 3].read(), 1);
+                            ended += 1;
+                        }
+                    }
+                    assert_eq!(snapshot.membership(id), Membership::Completed, "own end not seen");
+                    ended
+                })
+            })
+            .collect();
+        let mut ended: Vec<i32> = enders.into_iter().map(|ender| ender.join().unwrap()).collect();
+        ended.sort_unstable();
+        SEEN.count(format!("{ended:?}"));
+        let mut session = array.register().unwrap();
+        let snapshot = session.snapshot().unwrap();
+        assert_eq!((snapshot.xmin(), snapshot.xmax()), (xid(6), xid(6)));
+        assert_eq!(array.horizon(), xid(6));
+    });
+    SEEN.assert_seen(&["[1, 2, 3]", "[3, 3, 3]"]);
+}
+
+#[test]
+fn weakened_batch_fails() {
+    assert_breaks(
+        "a_batch_of_ends_clears_each_and_wakes_all",
+        &[
+            "procarray.ends.lead",
+            "procarray.ends.push",
+            "procarray.ends.free",
+            "procarray.ends.take",
+            "procarray.ends.tell",
+            "procarray.ends.told",
+            "procarray.ends.no-unpark",
+        ],
+    );
+}
