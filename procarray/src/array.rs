@@ -43,7 +43,8 @@ struct Ids {
 /// transactions run longer before their ids move to the list of old ones; copying costs by the ids between the oldest
 /// running one and the newest ended one, whatever `W` is.
 #[cfg(feature = "alloc")]
-pub type ProcArray<const W: usize = WINDOW_WORDS, P = DefaultPark> = Array<crate::form::Growing<W, P>>;
+pub type ProcArray<const W: usize = WINDOW_WORDS, P = DefaultPark> =
+    Array<crate::form::Growing<W, P>>;
 
 /// The array of const capacity: `N` sessions, `OLD` old words (at least `N`), a window of `W` words. Fits in a `static`.
 ///
@@ -55,13 +56,21 @@ pub type ProcArray<const W: usize = WINDOW_WORDS, P = DefaultPark> = Array<crate
 /// let mut session = ARRAY.register().unwrap();
 /// assert_eq!(session.assign(), Ok(Xid::FIRST_NORMAL));
 /// ```
-pub type FixedProcArray<const N: usize, const OLD: usize = 64, const W: usize = WINDOW_WORDS, P = DefaultPark> =
-    Array<Fixed<N, OLD, W, P>>;
+pub type FixedProcArray<
+    const N: usize,
+    const OLD: usize = 64,
+    const W: usize = WINDOW_WORDS,
+    P = DefaultPark,
+> = Array<Fixed<N, OLD, W, P>>;
 
 /// `first`, or the first normal id if it is below.
 const fn clamp_first(first: Xid) -> u64 {
     let first = first.get();
-    if first < Xid::FIRST_NORMAL.get() { Xid::FIRST_NORMAL.get() } else { first }
+    if first < Xid::FIRST_NORMAL.get() {
+        Xid::FIRST_NORMAL.get()
+    } else {
+        first
+    }
 }
 
 /// The word of `first` as it stands when every id before it has ended.
@@ -88,6 +97,11 @@ impl<F: Form> Array<F> {
         self.slots.as_ref().len()
     }
 
+    /// Changes whenever transactions have ended: equal counts mean equal running sets. Wait-free.
+    pub fn completion_count(&self) -> u64 {
+        self.done.stable_count() / 2
+    }
+
     /// From `stop` on no id is handed out; before the first call there is no limit. Wait-free.
     ///
     /// Sessions that ask at the same moment may each still get one id at or after `stop`: at most as many as there are
@@ -102,7 +116,10 @@ impl<F: Form> Array<F> {
         let Ids { next, stop } = &*self.ids;
         let (at, limit) = (next.load(Ordering::Relaxed), stop.load(Ordering::Relaxed));
         if at >= limit {
-            return Err(AssignError::Stopped { next: Xid::new(at), stop: Xid::new(limit) });
+            return Err(AssignError::Stopped {
+                next: Xid::new(at),
+                stop: Xid::new(limit),
+            });
         }
         loop {
             // Release: who gets a later id and ends it shows its leader the ASSIGNING mark stored before this. Acquire: the same,
@@ -132,13 +149,18 @@ impl<F: Form> Snapshots for Array<F> {
         for (at, slot) in self.slots.as_ref().iter().enumerate() {
             // Acquire pairs with the Release in the drop of the slot's last session.
             let free = !slot.in_use.load(Ordering::Relaxed)
-                && slot.in_use.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok();
+                && slot
+                    .in_use
+                    .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+                    .is_ok();
             if free {
                 self.high_water.fetch_max(at as u32 + 1, Ordering::Relaxed);
                 return Ok(Session::new(self, at as u32));
             }
         }
-        Err(RegisterError { sessions: self.capacity() })
+        Err(RegisterError {
+            sessions: self.capacity(),
+        })
     }
 
     /// Wait-free: one look at every slot that was ever registered.
@@ -150,7 +172,11 @@ impl<F: Form> Snapshots for Array<F> {
     /// Wait-free.
     fn next_xid(&self) -> Xid {
         let next = Xid::new(self.ids.next.load(Ordering::Relaxed));
-        if next.is_special() { Xid::new((next.get() & !0b11) + 3) } else { next }
+        if next.is_special() {
+            Xid::new((next.get() & !0b11) + 3)
+        } else {
+            next
+        }
     }
 }
 
@@ -184,7 +210,12 @@ impl<const W: usize, P: Park> ProcArray<W, P> {
         window[(first / BITS) as usize & (W - 1)] = AtomicU64::new(first_word(first));
         let old_words = (OLD_WORDS_PER_SESSION * sessions).max(WINDOW_WORDS);
         let old = (0..old_words).map(|_| new_old_word()).collect();
-        Self::assemble(first, window, old, (0..sessions).map(|_| Padded::new(new_slot())).collect())
+        Self::assemble(
+            first,
+            window,
+            old,
+            (0..sessions).map(|_| Padded::new(new_slot())).collect(),
+        )
     }
 }
 

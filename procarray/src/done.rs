@@ -118,7 +118,10 @@ impl<F: Form> DoneMap<F> {
     #[inline]
     pub(crate) fn stable_count(&self) -> u64 {
         // Acquire pairs with the Release of the even count in `change`.
-        self.head.count.load(ord!("procarray.done.count-load", Acquire)) & !1
+        self.head
+            .count
+            .load(ord!("procarray.done.count-load", Acquire))
+            & !1
     }
 
     /// The oldest id that has not ended; only rises.
@@ -129,15 +132,24 @@ impl<F: Form> DoneMap<F> {
     }
 
     /// Runs `read` until its values belong together (rule 3), giving up after `attempts`.
-    pub(crate) fn validated<R>(&self, attempts: u32, mut read: impl FnMut() -> R) -> Option<(u64, R)> {
+    pub(crate) fn validated<R>(
+        &self,
+        attempts: u32,
+        mut read: impl FnMut() -> R,
+    ) -> Option<(u64, R)> {
         for _ in 0..attempts {
             // Acquire pairs with the Release of the even count in `change`.
-            let count = self.head.count.load(ord!("procarray.done.count-load", Acquire));
+            let count = self
+                .head
+                .count
+                .load(ord!("procarray.done.count-load", Acquire));
             if count % 2 == 0 || broken!("procarray.done.odd-accepted") {
                 let value = read();
                 // Pairs with the Release fence in `change`.
                 fence_at!("procarray.done.reader-fence", Acquire);
-                if self.head.count.load(Ordering::Relaxed) == count || broken!("procarray.done.no-recheck") {
+                if self.head.count.load(Ordering::Relaxed) == count
+                    || broken!("procarray.done.no-recheck")
+                {
                     return Some((count, value));
                 }
             }
@@ -146,8 +158,9 @@ impl<F: Form> DoneMap<F> {
         None
     }
 
-    /// Copies the running set; the caller validates, or is the leader. Says nothing of the copy's count.
-    pub(crate) fn copy_into(&self, copy: &mut Snapshot<F>) {
+    /// Copies the running set; the caller validates, or is the leader, and then calls [`Snapshot::validate`] with the version
+    /// of the old list that is returned. Not before: a torn list would pass for a whole one.
+    pub(crate) fn copy_into(&self, copy: &mut Snapshot<F>) -> u64 {
         let head = &*self.head;
         let window = self.window.as_ref();
         copy.xmin = head.oldest.load(Ordering::Relaxed);
@@ -157,7 +170,9 @@ impl<F: Form> DoneMap<F> {
         copy.lossy_below = head.lossy_below.load(Ordering::Relaxed);
         let from = copy.base.max(word_of(copy.xmin));
         // Torn values can make the range any length; a validated one fits the window.
-        let len = (word_of(latest) + 1).saturating_sub(from).min(window.len() as u64);
+        let len = (word_of(latest) + 1)
+            .saturating_sub(from)
+            .min(window.len() as u64);
         let words = copy.words.as_mut();
         for word in from..from + len {
             let at = word as usize & (words.len() - 1);
@@ -165,22 +180,30 @@ impl<F: Form> DoneMap<F> {
         }
         let version = head.old_version.load(Ordering::Relaxed);
         if version != copy.old_version {
-            self.copy_old(copy, version);
+            self.copy_old(copy);
+            if broken!("procarray.done.torn-old-kept") {
+                copy.old_version = version;
+            }
         }
+        version
     }
 
     #[cold]
-    fn copy_old(&self, copy: &mut Snapshot<F>, version: u64) {
+    fn copy_old(&self, copy: &mut Snapshot<F>) {
         copy.old.clear();
         for old in self.old_words() {
-            copy.old.push((old.word.load(Ordering::Relaxed), old.running.load(Ordering::Relaxed)));
+            copy.old.push((
+                old.word.load(Ordering::Relaxed),
+                old.running.load(Ordering::Relaxed),
+            ));
         }
-        copy.old_version = version;
     }
 
     fn old_words(&self) -> &[OldWord] {
         let old = self.old.as_ref();
-        &old[..old.len().min(self.head.old_len.load(Ordering::Relaxed) as usize)]
+        &old[..old
+            .len()
+            .min(self.head.old_len.load(Ordering::Relaxed) as usize)]
     }
 
     /// Has `xid` ended? The caller validates, or is the leader.
@@ -195,17 +218,24 @@ impl<F: Form> DoneMap<F> {
         }
         if word_of(xid) >= head.base.load(Ordering::Relaxed) {
             let word = window[word_of(xid) as usize & (window.len() - 1)].load(Ordering::Relaxed);
-            return if word & bit_of(xid) == 0 { Membership::Running } else { Membership::Completed };
+            return if word & bit_of(xid) == 0 {
+                Membership::Running
+            } else {
+                Membership::Completed
+            };
         }
         match self.find_old(word_of(xid)) {
-            Ok(at) if self.old.as_ref()[at].running.load(Ordering::Relaxed) & bit_of(xid) != 0 => Membership::Running,
+            Ok(at) if self.old.as_ref()[at].running.load(Ordering::Relaxed) & bit_of(xid) != 0 => {
+                Membership::Running
+            }
             Err(_) if xid < head.lossy_below.load(Ordering::Relaxed) => Membership::AskParent,
             _ => Membership::Completed,
         }
     }
 
     fn find_old(&self, word: u64) -> Result<usize, usize> {
-        self.old_words().binary_search_by_key(&word, |old| old.word.load(Ordering::Relaxed))
+        self.old_words()
+            .binary_search_by_key(&word, |old| old.word.load(Ordering::Relaxed))
     }
 
     /// Leader: one change (rule 2). `mark` calls [`Change::end`] for every id that leaves the running set.
@@ -215,10 +245,15 @@ impl<F: Form> DoneMap<F> {
         // Pairs with the Acquire fence in `validated`: who reads a bit set below reads the odd count after it.
         fence_at!("procarray.done.writer-fence", Release);
         inject!("procarray.done.odd");
-        mark(&mut Change { map: self, holds_top });
+        mark(&mut Change {
+            map: self,
+            holds_top,
+        });
         self.raise_oldest();
         // Pairs with the Acquire loads of the count.
-        self.head.count.store(count + 2, ord!("procarray.done.count-even", Release));
+        self.head
+            .count
+            .store(count + 2, ord!("procarray.done.count-even", Release));
     }
 
     /// Leader: the count of the state that stands now.
@@ -300,7 +335,9 @@ impl<F: Form> Change<'_, F> {
     #[cold]
     fn end_old(&mut self, xid: u64) {
         // Not listed: a child whose word was dropped (rule 7); its top-level id leaves in the same change.
-        let Ok(at) = self.map.find_old(word_of(xid)) else { return };
+        let Ok(at) = self.map.find_old(word_of(xid)) else {
+            return;
+        };
         let old = &self.map.old_words()[at];
         let running = old.running.load(Ordering::Relaxed) & !bit_of(xid);
         old.running.store(running, Ordering::Relaxed);
@@ -330,7 +367,8 @@ impl<F: Form> Change<'_, F> {
             }
         }
         for entering in new_base.max(base + len)..=word {
-            window[entering as usize & (window.len() - 1)].store(fresh(entering), Ordering::Relaxed);
+            window[entering as usize & (window.len() - 1)]
+                .store(fresh(entering), Ordering::Relaxed);
         }
         map.head.base.store(new_base, Ordering::Relaxed);
     }
@@ -347,7 +385,10 @@ impl<F: Form> Change<'_, F> {
             Some(old) => {
                 old.word.store(word, Ordering::Relaxed);
                 old.running.store(running, Ordering::Relaxed);
-                self.map.head.old_len.store(at as u64 + 1, Ordering::Relaxed);
+                self.map
+                    .head
+                    .old_len
+                    .store(at as u64 + 1, Ordering::Relaxed);
             }
             // Every place holds a top-level id, so no session is left to have one in this word.
             None => self.lose(word),
@@ -374,7 +415,10 @@ impl<F: Form> Change<'_, F> {
 
     fn lose(&mut self, word: u64) {
         let lossy = &self.map.head.lossy_below;
-        lossy.store(lossy.load(Ordering::Relaxed).max((word + 1) * BITS), Ordering::Relaxed);
+        lossy.store(
+            lossy.load(Ordering::Relaxed).max((word + 1) * BITS),
+            Ordering::Relaxed,
+        );
     }
 
     /// Keeps the words of the old list for which `keep(place, word)` holds.
@@ -388,7 +432,8 @@ impl<F: Form> Change<'_, F> {
             if kept != at {
                 let to = &self.map.old.as_ref()[kept];
                 to.word.store(word, Ordering::Relaxed);
-                to.running.store(old.running.load(Ordering::Relaxed), Ordering::Relaxed);
+                to.running
+                    .store(old.running.load(Ordering::Relaxed), Ordering::Relaxed);
             }
             kept += 1;
         }

@@ -73,7 +73,12 @@ impl<F: Form> Array<F> {
     /// Has `request` of slot `me` carried out, by this session as leader or by the one that leads now.
     ///
     /// Blocks on the leader, parked after a bounded number of looks.
-    pub(crate) fn serve(&self, me: u32, hold: &mut Hold<'_, F>, request: Request) -> Result<(), WouldBlock> {
+    pub(crate) fn serve(
+        &self,
+        me: u32,
+        hold: &mut Hold<'_, F>,
+        request: Request,
+    ) -> Result<(), WouldBlock> {
         if self.try_lead() {
             self.serve_own(hold, request);
             self.finish(None);
@@ -82,7 +87,9 @@ impl<F: Form> Array<F> {
         if !F::Park::CAN_BLOCK {
             return self.serve_without_waiting(hold, request);
         }
-        self.slot(me).request.store(request as u32, Ordering::Relaxed);
+        self.slot(me)
+            .request
+            .store(request as u32, Ordering::Relaxed);
         MutexGuard::unlocked(hold, || self.push_and_wait(me));
         Ok(())
     }
@@ -92,12 +99,21 @@ impl<F: Form> Array<F> {
         self.ends.load(Ordering::Relaxed) == FREE
             && self
                 .ends
-                .compare_exchange(FREE, LOCKED, ord!("procarray.ends.lead", Acquire), Ordering::Relaxed)
+                .compare_exchange(
+                    FREE,
+                    LOCKED,
+                    ord!("procarray.ends.lead", Acquire),
+                    Ordering::Relaxed,
+                )
                 .is_ok()
     }
 
     #[cold]
-    fn serve_without_waiting(&self, hold: &mut Hold<'_, F>, request: Request) -> Result<(), WouldBlock> {
+    fn serve_without_waiting(
+        &self,
+        hold: &mut Hold<'_, F>,
+        request: Request,
+    ) -> Result<(), WouldBlock> {
         for _ in 0..LOOKS {
             hint::spin_loop();
             if self.try_lead() {
@@ -112,15 +128,17 @@ impl<F: Form> Array<F> {
     /// The leader's own request, whose memory it holds already.
     fn serve_own(&self, private: &mut Private<F>, request: Request) {
         match request {
-            Request::End => self.done.change(&|word| self.holds_top(word), |change| end_all(change, private)),
+            Request::End => self.done.change(&|word| self.holds_top(word), |change| {
+                end_all(change, private)
+            }),
             Request::Copy => self.copy_for(private),
             Request::Probe => private.answer = self.done.probe(private.probe),
         }
     }
 
     fn copy_for(&self, private: &mut Private<F>) {
-        self.done.copy_into(&mut private.snapshot);
-        private.snapshot.count = self.done.count();
+        let old_version = self.done.copy_into(&mut private.snapshot);
+        private.snapshot.validate(self.done.count(), old_version);
     }
 
     /// Puts the request into the chain, or leads if the word has become free; returns when it was served.
@@ -138,7 +156,12 @@ impl<F: Form> Array<F> {
             };
             // Release pairs with the Acquire swap in `take_chain`: request, link and private memory are readable there.
             // Acquire, when the word was free, with the Release that freed it.
-            match self.ends.compare_exchange_weak(word, pushed, ord!("procarray.ends.push", AcqRel), Ordering::Relaxed) {
+            match self.ends.compare_exchange_weak(
+                word,
+                pushed,
+                ord!("procarray.ends.push", AcqRel),
+                Ordering::Relaxed,
+            ) {
                 Ok(FREE) => {
                     slot.next.store(0, Ordering::Relaxed);
                     return self.lead(me);
@@ -164,9 +187,12 @@ impl<F: Form> Array<F> {
             }
             hint::spin_loop();
         }
-        if let Err(state) =
-            slot.state.compare_exchange(WAITING, PARKED, Ordering::Relaxed, ord!("procarray.ends.told", Acquire))
-        {
+        if let Err(state) = slot.state.compare_exchange(
+            WAITING,
+            PARKED,
+            Ordering::Relaxed,
+            ord!("procarray.ends.told", Acquire),
+        ) {
             return state;
         }
         loop {
@@ -215,7 +241,12 @@ impl<F: Form> Array<F> {
     fn try_free(&self) -> bool {
         // Release pairs with the Acquire in `try_lead` and in `push_and_wait`: the next leader reads what this one wrote.
         self.ends
-            .compare_exchange(LOCKED, FREE, ord!("procarray.ends.free", Release), Ordering::Relaxed)
+            .compare_exchange(
+                LOCKED,
+                FREE,
+                ord!("procarray.ends.free", Release),
+                Ordering::Relaxed,
+            )
             .is_ok()
     }
 
@@ -227,7 +258,9 @@ impl<F: Form> Array<F> {
 
     /// Carries out the requests of a chain: all ends in one change, then the others.
     fn serve_chain(&self, chain: u32) {
-        let ends = self.chain(chain).filter(|&at| self.slot(at).request.load(Ordering::Relaxed) == END);
+        let ends = self
+            .chain(chain)
+            .filter(|&at| self.slot(at).request.load(Ordering::Relaxed) == END);
         if ends.clone().next().is_some() {
             self.done.change(&|word| self.holds_top(word), |change| {
                 for at in ends {

@@ -93,7 +93,10 @@ pub enum EndError<E> {
 impl<E: fmt::Display> fmt::Display for EndError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotRecorded(e) => write!(f, "the transaction's status could not be recorded, it is still running: {e}"),
+            Self::NotRecorded(e) => write!(
+                f,
+                "the transaction's status could not be recorded, it is still running: {e}"
+            ),
             Self::WouldBlock => WouldBlock.fmt(f),
         }
     }

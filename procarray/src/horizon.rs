@@ -52,7 +52,10 @@ impl Horizon {
         let found = xmins()
             .map(|xmin| xmin.load(ord!("procarray.horizon.scan", Acquire)))
             .fold(oldest, u64::min);
-        self.returned.fetch_max(found, Ordering::Relaxed).max(found)
+        // Pairs with itself in another computation: who returns that one's result acquires what its scan acquired.
+        self.returned
+            .fetch_max(found, ord!("procarray.horizon.returned", AcqRel))
+            .max(found)
     }
 
     /// Rule 1, one attempt: may the owner of `slot_xmin` use a snapshot with this xmin?

@@ -21,13 +21,13 @@ pub mod traits;
 
 pub use txnkit_ids::{Xid, XidRun};
 
-pub use crate::array::{Array, FixedProcArray, WINDOW_WORDS};
 #[cfg(feature = "alloc")]
 pub use crate::array::ProcArray;
+pub use crate::array::{Array, FixedProcArray, WINDOW_WORDS};
 pub use crate::error::{AssignError, EndError, RegisterError, WouldBlock};
-pub use crate::form::{Buffer, FIXED_CHILD_RUNS, Fixed, Form};
 #[cfg(feature = "alloc")]
 pub use crate::form::Growing;
+pub use crate::form::{Buffer, FIXED_CHILD_RUNS, Fixed, Form};
 pub use crate::session::Session;
 pub use crate::snapshot::Snapshot;
 pub use crate::traits::{Membership, SnapshotSession, SnapshotView, Snapshots};

@@ -37,7 +37,15 @@ impl<'a, F: Form> Session<'a, F> {
     /// The session of slot `at`, which the caller has marked in use.
     pub(crate) fn new(array: &'a Array<F>, at: u32) -> Self {
         let slot = array.slot(at);
-        Self { array, slot, at, held: false, recorded: false, hold: slot.private.lock(), not_sync: PhantomData }
+        Self {
+            array,
+            slot,
+            at,
+            held: false,
+            recorded: false,
+            hold: slot.private.lock(),
+            not_sync: PhantomData,
+        }
     }
 
     /// Makes the session's copy current: alone if possible, else through the leader.
@@ -45,20 +53,22 @@ impl<'a, F: Form> Session<'a, F> {
     fn refresh(&mut self) -> Result<(), WouldBlock> {
         let done = &self.array.done;
         let copy = &mut self.hold.snapshot;
-        copy.invalidate();
-        if let Some((count, ())) = done.validated(ATTEMPTS, || done.copy_into(copy)) {
-            copy.count = count;
+        if let Some((count, old_version)) = done.validated(ATTEMPTS, || done.copy_into(copy)) {
+            copy.validate(count, old_version);
             return Ok(());
         }
-        // A torn copy of the old list must not pass for a whole one.
-        copy.invalidate();
+        copy.clear();
         self.array.serve(self.at, &mut self.hold, Request::Copy)
     }
 
     /// Registers the copy's xmin, taking newer copies until no horizon has overtaken it.
     #[inline]
     fn register_xmin(&mut self) -> Result<(), WouldBlock> {
-        while !self.array.horizon.register(&self.slot.xmin, self.hold.snapshot.xmin) {
+        while !self
+            .array
+            .horizon
+            .register(&self.slot.xmin, self.hold.snapshot.xmin)
+        {
             if let Err(error) = self.refresh() {
                 Horizon::release(&self.slot.xmin);
                 return Err(error);
@@ -99,10 +109,15 @@ impl<F: Form> SnapshotSession for Session<'_, F> {
         let children = &mut self.hold.children;
         // Asked first: an id that was handed out has to be remembered.
         if children.is_full() {
-            return Err(AssignError::TooManyChildren { runs: FIXED_CHILD_RUNS });
+            return Err(AssignError::TooManyChildren {
+                runs: FIXED_CHILD_RUNS,
+            });
         }
         let xid = Xid::new(self.array.hand_out()?);
-        let extended = children.as_mut().last_mut().is_some_and(|last| last.extend_with(xid));
+        let extended = children
+            .as_mut()
+            .last_mut()
+            .is_some_and(|last| last.extend_with(xid));
         if !extended && let Ok(run) = XidRun::single(xid) {
             children.push(run);
         }
@@ -115,7 +130,12 @@ impl<F: Form> SnapshotSession for Session<'_, F> {
 
     fn owns(&self, xid: Xid) -> bool {
         xid.get() == self.hold.top && self.hold.top != NO_XID
-            || self.hold.children.as_ref().iter().any(|run| run.contains(xid))
+            || self
+                .hold
+                .children
+                .as_ref()
+                .iter()
+                .any(|run| run.contains(xid))
     }
 
     /// Wait-free when nothing has ended since the session's last copy (a load; with the first of a transaction also a store, a fence
@@ -159,13 +179,20 @@ impl<F: Form> SnapshotSession for Session<'_, F> {
     }
 
     /// Blocks on the leader, if another session leads.
-    fn end<E>(&mut self, record: impl FnOnce(Xid, &[XidRun]) -> Result<(), E>) -> Result<Option<Xid>, EndError<E>> {
-        let Some(xid) = self.xid() else { return Ok(None) };
+    fn end<E>(
+        &mut self,
+        record: impl FnOnce(Xid, &[XidRun]) -> Result<(), E>,
+    ) -> Result<Option<Xid>, EndError<E>> {
+        let Some(xid) = self.xid() else {
+            return Ok(None);
+        };
         if !self.recorded {
             record(xid, self.hold.children.as_ref()).map_err(EndError::NotRecorded)?;
             self.recorded = true;
         }
-        self.array.serve(self.at, &mut self.hold, Request::End).map_err(|WouldBlock| EndError::WouldBlock)?;
+        self.array
+            .serve(self.at, &mut self.hold, Request::End)
+            .map_err(|WouldBlock| EndError::WouldBlock)?;
         self.forget();
         Ok(Some(xid))
     }
@@ -176,7 +203,11 @@ impl<F: Form> SnapshotSession for Session<'_, F> {
 impl<F: Form> Drop for Session<'_, F> {
     fn drop(&mut self) {
         if self.hold.top != NO_XID {
-            while self.array.serve(self.at, &mut self.hold, Request::End).is_err() {
+            while self
+                .array
+                .serve(self.at, &mut self.hold, Request::End)
+                .is_err()
+            {
                 hint::spin_loop();
             }
             self.forget();

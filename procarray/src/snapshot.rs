@@ -45,9 +45,16 @@ impl<F: Form> Snapshot<F> {
         old: F::NO_OLD,
     };
 
-    /// Says that the copy is about to be overwritten.
-    pub(crate) fn invalidate(&mut self) {
+    /// Makes of a torn copy one for which every id runs.
+    pub(crate) fn clear(&mut self) {
         self.count = Self::NEVER;
+        (self.xmin, self.xmax) = (0, 0);
+    }
+
+    /// Says that what was copied belongs together: the set at `count`, the old list at `old_version`.
+    pub(crate) fn validate(&mut self, count: u64, old_version: u64) {
+        self.count = count;
+        self.old_version = old_version;
     }
 
     /// Did the array run out of room for old ids, so that some answers are [`Membership::AskParent`]?
@@ -114,7 +121,9 @@ impl<F: Form> fmt::Debug for Snapshot<F> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let snapshot = self.0;
                 let old = snapshot.old.as_ref().iter().flat_map(|&(word, running)| {
-                    (0..BITS).map(move |i| word * BITS + i).filter(move |&id| running & bit_of(id) != 0)
+                    (0..BITS)
+                        .map(move |i| word * BITS + i)
+                        .filter(move |&id| running & bit_of(id) != 0)
                 });
                 let window = (snapshot.xmin.max(snapshot.base * BITS)..snapshot.xmax)
                     .filter(|&id| snapshot.membership(Xid::new(id)) == Membership::Running);

@@ -1,1 +1,49 @@
-//! Under construction.
+#![doc = include_str!("../README.md")]
+#![no_std]
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+mod error;
+#[cfg(feature = "std")]
+mod file;
+mod frames;
+mod log;
+#[cfg(feature = "alloc")]
+mod memory;
+mod page;
+mod pool;
+mod status;
+mod store;
+
+pub use txnkit_ids::{Lsn, Xid, XidRun};
+
+#[cfg(not(any(
+    txnkit_model = "loom",
+    txnkit_model = "shuttle",
+    txnkit_model = "coherence"
+)))]
+pub use frames::FixedFrames;
+#[cfg(feature = "alloc")]
+pub use frames::HeapFrames;
+
+pub use error::{StatusError, StatusErrorKind};
+#[cfg(feature = "std")]
+pub use file::FileStore;
+#[cfg(not(any(
+    txnkit_model = "loom",
+    txnkit_model = "shuttle",
+    txnkit_model = "coherence"
+)))]
+pub use log::FixedStatusLog;
+#[cfg(feature = "alloc")]
+pub use log::StatusLog;
+pub use log::{PagedStatusLog, status_pages};
+#[cfg(feature = "alloc")]
+pub use memory::MemoryStore;
+pub use page::{PAGE_BYTES, PageBuf};
+pub use status::{Status, StatusStore};
+pub use store::{Found, LogFirst, NoStore, PageStore, StoreError};

@@ -1,1 +1,18 @@
-//! Under construction.
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod error;
+mod manager;
+mod redo;
+mod session;
+mod waiters;
+
+pub use error::{AbortError, CommitError, ReadError, StateError, WaitError, WriteError};
+pub use manager::{Core, TxnManager};
+pub use procarray::{AssignError, RegisterError, Snapshots};
+pub use redo::{NoRedo, Redo, RedoError};
+pub use session::{Isolation, Session, XidState};
+pub use slru::{Status, StatusError, StatusStore};
+pub use txnkit_ids::{Lsn, Xid, XidRun};

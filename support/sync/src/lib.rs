@@ -1,8 +1,7 @@
-//! One facade for all that threads share: atomics, cells, locks, parking, padding.
-
+#![doc = include_str!("../README.md")]
 #![no_std]
 
-#[cfg(feature = "alloc")]
+#[cfg(any(feature = "alloc", txnkit_model = "loom", txnkit_model = "shuttle"))]
 extern crate alloc;
 #[cfg(any(feature = "std", txnkit_model = "loom", txnkit_model = "shuttle"))]
 extern crate std;
@@ -17,13 +16,15 @@ mod arm;
 #[path = "arms/shuttle.rs"]
 mod arm;
 
-#[cfg(txnkit_inject)]
+#[cfg(all(txnkit_inject, feature = "std"))]
 pub mod inject;
 pub mod lock;
 #[cfg(any(feature = "std", txnkit_model = "loom", txnkit_model = "shuttle"))]
 pub mod model;
 mod pad;
 pub mod park;
+#[cfg(feature = "alloc")]
+pub mod published;
 
 pub use crate::pad::Padded;
 
@@ -62,28 +63,40 @@ macro_rules! const_fn {
 #[cfg(not(any(txnkit_model = "loom", txnkit_model = "shuttle")))]
 #[macro_export]
 macro_rules! array_of {
-    ($value:expr) => { [const { $value }; _] };
-    ($value:expr; $len:expr) => { [const { $value }; $len] };
+    ($value:expr) => {
+        [const { $value }; _]
+    };
+    ($value:expr; $len:expr) => {
+        [const { $value }; $len]
+    };
 }
 /// An array filled with an expression evaluated for each place: a constant natively.
 #[cfg(any(txnkit_model = "loom", txnkit_model = "shuttle"))]
 #[macro_export]
 macro_rules! array_of {
-    ($value:expr; $len:expr) => { ::core::array::from_fn::<_, { $len }, _>(|_| $value) };
+    ($value:expr; $len:expr) => {
+        ::core::array::from_fn::<_, { $len }, _>(|_| $value)
+    };
 }
 
 /// `ord!("name", Release)`: an ordering that a model can weaken to Relaxed by its name.
 #[cfg(not(any(txnkit_model = "loom", txnkit_model = "shuttle")))]
 #[macro_export]
 macro_rules! ord {
-    ($name:literal, $ordering:ident) => { $crate::atomic::Ordering::$ordering };
+    ($name:literal, $ordering:ident) => {
+        $crate::atomic::Ordering::$ordering
+    };
 }
 /// `ord!("name", Release)`: an ordering that a model can weaken to Relaxed by its name.
 #[cfg(any(txnkit_model = "loom", txnkit_model = "shuttle"))]
 #[macro_export]
 macro_rules! ord {
     ($name:literal, $ordering:ident) => {
-        if $crate::model::is_broken($name) { $crate::atomic::Ordering::Relaxed } else { $crate::atomic::Ordering::$ordering }
+        if $crate::model::is_broken($name) {
+            $crate::atomic::Ordering::Relaxed
+        } else {
+            $crate::atomic::Ordering::$ordering
+        }
     };
 }
 
@@ -91,45 +104,57 @@ macro_rules! ord {
 #[cfg(not(any(txnkit_model = "loom", txnkit_model = "shuttle")))]
 #[macro_export]
 macro_rules! broken {
-    ($name:literal) => { false };
+    ($name:literal) => {
+        false
+    };
 }
 /// `broken!("name")`: does a model run with this step left out? Constant `false` natively.
 #[cfg(any(txnkit_model = "loom", txnkit_model = "shuttle"))]
 #[macro_export]
 macro_rules! broken {
-    ($name:literal) => { $crate::model::is_broken($name) };
+    ($name:literal) => {
+        $crate::model::is_broken($name)
+    };
 }
 
 /// `fence_at!("name", SeqCst)`: a fence that a model can leave out by its name.
 #[macro_export]
 macro_rules! fence_at {
     ($name:literal, $ordering:ident) => {
-        if !$crate::broken!($name) { $crate::atomic::fence($crate::atomic::Ordering::$ordering) }
+        if !$crate::broken!($name) {
+            $crate::atomic::fence($crate::atomic::Ordering::$ordering)
+        }
     };
 }
 
-/// `inject!("name")`: a place where a test makes a thread wait or counts; nothing without `--cfg txnkit_inject`.
-#[cfg(not(txnkit_inject))]
+/// `inject!("name")`: a place where a test makes a thread wait or counts; nothing without `--cfg txnkit_inject` and `std`.
+#[cfg(not(all(txnkit_inject, feature = "std")))]
 #[macro_export]
 macro_rules! inject {
     ($name:literal) => {};
 }
-/// `inject!("name")`: a place where a test makes a thread wait or counts; nothing without `--cfg txnkit_inject`.
-#[cfg(txnkit_inject)]
+/// `inject!("name")`: a place where a test makes a thread wait or counts; nothing without `--cfg txnkit_inject` and `std`.
+#[cfg(all(txnkit_inject, feature = "std"))]
 #[macro_export]
 macro_rules! inject {
-    ($name:literal) => { $crate::inject::reach($name) };
+    ($name:literal) => {
+        $crate::inject::reach($name)
+    };
 }
 
 /// A new parking place of type `$park`: const natively.
 #[cfg(not(any(txnkit_model = "loom", txnkit_model = "shuttle")))]
 #[macro_export]
 macro_rules! new_park {
-    ($park:ty) => { <$park as $crate::park::Park>::NEW };
+    ($park:ty) => {
+        <$park as $crate::park::Park>::NEW
+    };
 }
 /// A new parking place of type `$park`: const natively.
 #[cfg(any(txnkit_model = "loom", txnkit_model = "shuttle"))]
 #[macro_export]
 macro_rules! new_park {
-    ($park:ty) => { <$park as $crate::park::Park>::new() };
+    ($park:ty) => {
+        <$park as $crate::park::Park>::new()
+    };
 }

@@ -1,6 +1,9 @@
 //! Padding to cache lines.
 
-#[expect(deprecated, reason = "the crate points to crossbeam-utils; this is the one place that names it")]
+#[expect(
+    deprecated,
+    reason = "the crate points to crossbeam-utils; this is the one place that names it"
+)]
 use cache_padded::CachePadded;
 
 /// A value on cache lines of its own.

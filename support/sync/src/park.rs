@@ -9,7 +9,6 @@ pub trait Park: Send + Sync + 'static {
 
     /// A place without a permit.
     #[cfg(not(any(txnkit_model = "loom", txnkit_model = "shuttle")))]
-    #[expect(clippy::declare_interior_mutable_const, reason = "a constructor: every use makes a new place")]
     const NEW: Self;
 
     /// A place without a permit.
@@ -59,13 +58,16 @@ pub use thread::ThreadPark;
 mod thread {
     #[cfg(any(txnkit_model = "loom", txnkit_model = "shuttle"))]
     use crate::arm::{Condvar, Mutex};
+    use std::sync::PoisonError;
     #[cfg(not(any(txnkit_model = "loom", txnkit_model = "shuttle")))]
     use std::sync::{Condvar, Mutex};
-    use std::sync::PoisonError;
 
     use super::Park;
 
     /// Parks the calling thread, with the operating system's help.
+    ///
+    /// `park` returns only with the permit. Several threads may wait at one place: a permit lets one of them go. Under a model no timeout
+    /// ever passes: `park_timeout` waits for the permit.
     #[derive(Debug)]
     pub struct ThreadPark {
         permit: Mutex<bool>,
@@ -76,17 +78,26 @@ mod thread {
         const CAN_BLOCK: bool = true;
 
         #[cfg(not(any(txnkit_model = "loom", txnkit_model = "shuttle")))]
-        const NEW: Self = Self { permit: Mutex::new(false), given: Condvar::new() };
+        const NEW: Self = Self {
+            permit: Mutex::new(false),
+            given: Condvar::new(),
+        };
 
         #[cfg(any(txnkit_model = "loom", txnkit_model = "shuttle"))]
         fn new() -> Self {
-            Self { permit: Mutex::new(false), given: Condvar::new() }
+            Self {
+                permit: Mutex::new(false),
+                given: Condvar::new(),
+            }
         }
 
         fn park(&self) {
             let mut permit = self.permit.lock().unwrap_or_else(PoisonError::into_inner);
             while !*permit {
-                permit = self.given.wait(permit).unwrap_or_else(PoisonError::into_inner);
+                permit = self
+                    .given
+                    .wait(permit)
+                    .unwrap_or_else(PoisonError::into_inner);
             }
             *permit = false;
         }
@@ -95,7 +106,11 @@ mod thread {
             let mut permit = self.permit.lock().unwrap_or_else(PoisonError::into_inner);
             if !*permit {
                 let timeout = core::time::Duration::from_nanos(timeout_ns);
-                permit = self.given.wait_timeout(permit, timeout).unwrap_or_else(PoisonError::into_inner).0;
+                permit = self
+                    .given
+                    .wait_timeout(permit, timeout)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0;
             }
             core::mem::take(&mut *permit)
         }

@@ -1,6 +1,7 @@
 //! A value that one thread at a time may touch.
 
 use core::fmt;
+use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
 use super::{RawMutex, SpinLock};
@@ -19,26 +20,38 @@ impl<T, R: RawMutex> Mutex<T, R> {
     #[cfg(not(any(txnkit_model = "loom", txnkit_model = "shuttle")))]
     /// A free mutex around `value`.
     pub const fn new(value: T) -> Self {
-        Self { raw: R::NEW, value: UnsafeCell::new(value) }
+        Self {
+            raw: R::NEW,
+            value: UnsafeCell::new(value),
+        }
     }
 
     #[cfg(any(txnkit_model = "loom", txnkit_model = "shuttle"))]
     /// A free mutex around `value`.
     pub fn new(value: T) -> Self {
-        Self { raw: R::new(), value: UnsafeCell::new(value) }
+        Self {
+            raw: R::new(),
+            value: UnsafeCell::new(value),
+        }
     }
 
     /// Waits for the lock.
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T, R> {
         self.raw.lock();
-        MutexGuard { mutex: self }
+        MutexGuard::new(self)
     }
 
     /// Takes the lock if it is free.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T, R>> {
-        self.raw.try_lock().then_some(MutexGuard { mutex: self })
+        self.raw.try_lock().then(|| MutexGuard::new(self))
+    }
+
+    /// The value, which nobody else can reach.
+    pub fn get_mut(&mut self) -> &mut T {
+        // SAFETY: `&mut self` is the only way to the value, and lasts as long as what is returned.
+        self.value.with_mut(|value| unsafe { &mut *value })
     }
 
     /// The value.
@@ -57,9 +70,19 @@ impl<T, R: RawMutex> fmt::Debug for Mutex<T, R> {
 #[must_use = "the mutex is free again as soon as the guard is dropped"]
 pub struct MutexGuard<'a, T, R: RawMutex = SpinLock> {
     mutex: &'a Mutex<T, R>,
+    /// `&Mutex<T>` may be shared when `T` is `Send`; `&T`, which the guard gives out, only when `T` is `Sync`.
+    value: PhantomData<&'a mut T>,
 }
 
-impl<T, R: RawMutex> MutexGuard<'_, T, R> {
+impl<'a, T, R: RawMutex> MutexGuard<'a, T, R> {
+    /// The caller just took the lock.
+    fn new(mutex: &'a Mutex<T, R>) -> Self {
+        Self {
+            mutex,
+            value: PhantomData,
+        }
+    }
+
     /// Frees the lock while `f` runs and takes it again afterwards, also when `f` panics.
     pub fn unlocked<U>(guard: &mut Self, f: impl FnOnce() -> U) -> U {
         struct Relock<'a, R: RawMutex>(&'a R);

@@ -12,7 +12,8 @@ const LOOKS: u32 = 100;
 #[derive(Debug)]
 pub struct SpinLock(AtomicBool);
 
-impl RawMutex for SpinLock {
+// SAFETY: only the thread whose exchange found `false` holds the lock, until it stores `false`; the orderings say so to the next one.
+unsafe impl RawMutex for SpinLock {
     #[cfg(not(any(txnkit_model = "loom", txnkit_model = "shuttle")))]
     const NEW: Self = Self(AtomicBool::new(false));
 
@@ -42,7 +43,14 @@ impl RawMutex for SpinLock {
     #[inline]
     fn try_lock(&self) -> bool {
         // Acquire pairs with the Release in `unlock`.
-        self.0.compare_exchange(false, true, ord!("sync.spin.lock", Acquire), Ordering::Relaxed).is_ok()
+        self.0
+            .compare_exchange(
+                false,
+                true,
+                ord!("sync.spin.lock", Acquire),
+                Ordering::Relaxed,
+            )
+            .is_ok()
     }
 
     #[inline]

@@ -1,0 +1,324 @@
+//! What can go wrong, one type an operation, each saying what to do.
+
+use core::error::Error;
+use core::fmt;
+
+use procarray::{AssignError, WouldBlock};
+use slru::StatusError;
+use txnkit_ids::{Lsn, Xid};
+
+use crate::redo::RedoError;
+
+/// A call that does not fit the session's state; nothing was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StateError {
+    /// `begin` inside a transaction: commit or abort it first.
+    AlreadyBegun {
+        /// Its id, if it has one.
+        xid: Option<Xid>,
+    },
+    /// No transaction is under way: call `begin`.
+    NotBegun,
+    /// No statement is under way: call `statement`.
+    NoStatement,
+    /// The commit record is written, so the transaction can only be committed: call `commit` again.
+    InDoubt {
+        /// The commit record's position.
+        lsn: Lsn,
+    },
+}
+
+impl fmt::Display for StateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AlreadyBegun { xid: Some(xid) } => {
+                write!(f, "transaction {xid} is under way in this session; commit or abort it first")
+            }
+            Self::AlreadyBegun { xid: None } => {
+                f.write_str("a transaction without an id is under way in this session; commit or abort it first")
+            }
+            Self::NotBegun => f.write_str("no transaction is under way in this session; call begin first"),
+            Self::NoStatement => f.write_str("no statement is under way in this session; call statement first"),
+            Self::InDoubt { lsn } => {
+                write!(f, "the commit record is written at {lsn}, only its status is missing; call commit again")
+            }
+        }
+    }
+}
+
+impl Error for StateError {}
+
+/// What a row or an id is could not be told.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The call does not fit the session's state.
+    State(StateError),
+    /// The status store failed; abort the transaction or try again.
+    Status(StatusError),
+    /// Waiting is impossible here; try again.
+    WouldBlock,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::State(error) => error.fmt(f),
+            Self::Status(error) => write!(
+                f,
+                "an id's status could not be read: {error}; abort the transaction or try again"
+            ),
+            Self::WouldBlock => WouldBlock.fmt(f),
+        }
+    }
+}
+
+impl Error for ReadError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Status(error) => Some(error),
+            Self::State(_) | Self::WouldBlock => None,
+        }
+    }
+}
+
+impl From<StateError> for ReadError {
+    fn from(error: StateError) -> Self {
+        Self::State(error)
+    }
+}
+
+impl From<StatusError> for ReadError {
+    fn from(error: StatusError) -> Self {
+        Self::Status(error)
+    }
+}
+
+impl From<WouldBlock> for ReadError {
+    fn from(_: WouldBlock) -> Self {
+        Self::WouldBlock
+    }
+}
+
+/// A transaction could not get its id, or its change could not be logged.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// The call does not fit the session's state.
+    State(StateError),
+    /// No id could be handed out.
+    Assign(AssignError),
+    /// The redo log did not take the change; abort the transaction.
+    Redo(RedoError),
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::State(error) => error.fmt(f),
+            Self::Assign(error) => error.fmt(f),
+            Self::Redo(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for WriteError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::State(_) => None,
+            Self::Assign(error) => Some(error),
+            Self::Redo(error) => Some(error),
+        }
+    }
+}
+
+impl From<StateError> for WriteError {
+    fn from(error: StateError) -> Self {
+        Self::State(error)
+    }
+}
+
+impl From<AssignError> for WriteError {
+    fn from(error: AssignError) -> Self {
+        Self::Assign(error)
+    }
+}
+
+impl From<RedoError> for WriteError {
+    fn from(error: RedoError) -> Self {
+        Self::Redo(error)
+    }
+}
+
+/// A transaction is not committed yet.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum CommitError {
+    /// The call does not fit the session's state.
+    State(StateError),
+    /// The redo log has no commit record. The transaction is still running: abort it.
+    Redo(RedoError),
+    /// The redo log has the commit record but the status could not be set. The transaction is still running and can only be
+    /// committed: call `commit` again, which writes no second record.
+    InDoubt {
+        /// The transaction.
+        xid: Xid,
+        /// The commit record's position.
+        lsn: Lsn,
+        /// What the status store found.
+        source: StatusError,
+    },
+    /// Waiting is impossible here; call `commit` again.
+    WouldBlock,
+}
+
+impl fmt::Display for CommitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::State(error) => error.fmt(f),
+            Self::Redo(error) => write!(f, "not committed, still running: {error}"),
+            Self::InDoubt { xid, lsn, source } => write!(
+                f,
+                "transaction {xid} has its commit record at {lsn} but its status could not be set: {source}; call commit again"
+            ),
+            Self::WouldBlock => WouldBlock.fmt(f),
+        }
+    }
+}
+
+impl Error for CommitError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Redo(error) => Some(error),
+            Self::InDoubt { source, .. } => Some(source),
+            Self::State(_) | Self::WouldBlock => None,
+        }
+    }
+}
+
+impl From<StateError> for CommitError {
+    fn from(error: StateError) -> Self {
+        Self::State(error)
+    }
+}
+
+impl From<RedoError> for CommitError {
+    fn from(error: RedoError) -> Self {
+        Self::Redo(error)
+    }
+}
+
+impl From<WouldBlock> for CommitError {
+    fn from(_: WouldBlock) -> Self {
+        Self::WouldBlock
+    }
+}
+
+/// A transaction is not aborted yet.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum AbortError {
+    /// The call does not fit the session's state.
+    State(StateError),
+    /// The status could not be set; the transaction is still running. Call `abort` again or drop the session.
+    Status(StatusError),
+    /// Waiting is impossible here; call `abort` again.
+    WouldBlock,
+}
+
+impl fmt::Display for AbortError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::State(error) => error.fmt(f),
+            Self::Status(error) => {
+                write!(
+                    f,
+                    "the abort's status could not be set: {error}; call abort again or drop the session"
+                )
+            }
+            Self::WouldBlock => WouldBlock.fmt(f),
+        }
+    }
+}
+
+impl Error for AbortError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Status(error) => Some(error),
+            Self::State(_) | Self::WouldBlock => None,
+        }
+    }
+}
+
+impl From<StateError> for AbortError {
+    fn from(error: StateError) -> Self {
+        Self::State(error)
+    }
+}
+
+impl From<WouldBlock> for AbortError {
+    fn from(_: WouldBlock) -> Self {
+        Self::WouldBlock
+    }
+}
+
+/// A transaction's end was not awaited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WaitError {
+    /// It still runs. It may be waiting for this session in turn: abort, or wait again.
+    Timeout {
+        /// Who was waited for.
+        xid: Xid,
+        /// For how long, in nanoseconds.
+        waited_ns: u64,
+    },
+    /// The session's own transaction ends only when the session ends it.
+    Own {
+        /// The own id.
+        xid: Xid,
+    },
+    /// Nobody has this id yet; check where it came from.
+    NotHandedOut {
+        /// Who was to be waited for.
+        xid: Xid,
+        /// The first id not handed out.
+        next: Xid,
+    },
+    /// Waiting is impossible here; ask again.
+    WouldBlock,
+}
+
+impl fmt::Display for WaitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Timeout { xid, waited_ns } => write!(
+                f,
+                "transaction {xid} still runs after {} ms; it may be waiting for this session: abort this transaction, or wait again",
+                waited_ns / 1_000_000
+            ),
+            Self::Own { xid } => {
+                write!(
+                    f,
+                    "transaction {xid} is this session's own and ends only by its own commit or abort; do not wait for it"
+                )
+            }
+            Self::NotHandedOut { xid, next } => {
+                write!(
+                    f,
+                    "transaction {xid} cannot be waited for: the next id is {next}; check where the id came from"
+                )
+            }
+            Self::WouldBlock => WouldBlock.fmt(f),
+        }
+    }
+}
+
+impl Error for WaitError {}
+
+impl From<WouldBlock> for WaitError {
+    fn from(_: WouldBlock) -> Self {
+        Self::WouldBlock
+    }
+}

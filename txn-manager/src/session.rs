@@ -1,0 +1,356 @@
+//! One connection: its transaction, its snapshot, what it sees.
+
+use alloc::sync::Arc;
+use core::convert::Infallible;
+use core::fmt;
+use core::mem;
+use core::time::Duration;
+use std::time::Instant;
+
+use procarray::{EndError, Membership, SnapshotSession, SnapshotView, Snapshots, WouldBlock};
+use slru::{Status, StatusStore};
+use txnkit_ids::{Lsn, Xid, XidRun};
+use txnkit_sync::new_park;
+use txnkit_sync::park::{DefaultPark, Park};
+
+use crate::error::{AbortError, CommitError, ReadError, StateError, WaitError, WriteError};
+use crate::manager::Core;
+use crate::redo::Redo;
+
+/// How long a transaction's snapshot lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isolation {
+    /// Every statement takes a snapshot of its own; between statements the session holds nothing back.
+    ReadCommitted,
+    /// The first statement's snapshot serves the whole transaction.
+    RepeatableRead,
+}
+
+/// What is known of an id at this moment, whatever any snapshot says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum XidState {
+    /// The session's own running transaction.
+    Own,
+    /// Another session's, still running: wait for it with [`Session::wait_for`].
+    Running,
+    /// Ended, and what it did counts.
+    Committed,
+    /// Ended, and what it did never happened.
+    Aborted,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    Idle,
+    Active(Isolation),
+    /// The commit record is in the redo log at this position, the status is not set yet.
+    InDoubt(Lsn),
+}
+
+/// One connection's handle: one transaction at a time. `Send`, not `Sync`.
+///
+/// Dropping it aborts its transaction. A transaction whose commit record is written already
+/// ([`CommitError::InDoubt`]) is committed instead, if its status can be set by then.
+pub struct Session<'a, P: Snapshots + 'a, S: StatusStore, R: Redo> {
+    core: &'a Core<P, S, R>,
+    array: P::Session<'a>,
+    state: State,
+    /// Is the array's last snapshot this transaction's, and registered?
+    has_snapshot: bool,
+    parker: Arc<DefaultPark>,
+}
+
+impl<'a, P: Snapshots, S: StatusStore, R: Redo> Session<'a, P, S, R> {
+    pub(crate) fn new(core: &'a Core<P, S, R>, array: P::Session<'a>) -> Self {
+        let parker = Arc::new(new_park!(DefaultPark));
+        Self {
+            core,
+            array,
+            state: State::Idle,
+            has_snapshot: false,
+            parker,
+        }
+    }
+
+    /// Starts a transaction, without an id: it gets one when it first writes. Wait-free.
+    ///
+    /// # Errors
+    /// [`StateError`] when a transaction is under way.
+    pub fn begin(&mut self, isolation: Isolation) -> Result<(), StateError> {
+        match self.state {
+            State::Idle => {
+                self.state = State::Active(isolation);
+                Ok(())
+            }
+            State::Active(_) => Err(StateError::AlreadyBegun {
+                xid: self.array.xid(),
+            }),
+            State::InDoubt(lsn) => Err(StateError::InDoubt { lsn }),
+        }
+    }
+
+    /// The running transaction's isolation, `None` outside one.
+    pub fn isolation(&self) -> Option<Isolation> {
+        self.active().ok()
+    }
+
+    /// Starts a statement: a fresh snapshot under [`ReadCommitted`](Isolation::ReadCommitted), else the transaction's first.
+    /// Progress is that of [`SnapshotSession::snapshot`].
+    ///
+    /// # Errors
+    /// [`ReadError::State`] outside a transaction; [`ReadError::WouldBlock`] only where waiting is impossible.
+    pub fn statement(&mut self) -> Result<(), ReadError> {
+        let isolation = self.active()?;
+        if self.has_snapshot && isolation == Isolation::RepeatableRead {
+            return Ok(());
+        }
+        // Releasing first registers the new snapshot's own xmin instead of keeping the old one's.
+        self.release();
+        self.array.snapshot()?;
+        self.has_snapshot = true;
+        Ok(())
+    }
+
+    /// Ends a statement: under [`ReadCommitted`](Isolation::ReadCommitted) the horizon is held back no longer. Wait-free.
+    pub fn end_statement(&mut self) {
+        if matches!(self.state, State::Active(Isolation::ReadCommitted)) {
+            self.release();
+        }
+    }
+
+    /// The transaction's id, handed out at the first call. Progress is that of [`SnapshotSession::assign`].
+    ///
+    /// # Errors
+    /// [`WriteError::State`] outside a transaction, [`WriteError::Assign`] when no id can be handed out.
+    pub fn xid(&mut self) -> Result<Xid, WriteError> {
+        self.active()?;
+        Ok(self.array.assign()?)
+    }
+
+    /// Gives a changed row's image to the redo log. Blocks on what the log blocks on.
+    ///
+    /// # Errors
+    /// As [`xid`](Self::xid); [`WriteError::Redo`] when the log does not take the record: abort the transaction.
+    pub fn change(&mut self, image: &[u8]) -> Result<Lsn, WriteError> {
+        let xid = self.xid()?;
+        Ok(self.core.redo.change(xid, image)?)
+    }
+
+    /// Does this statement see a row version created by `xmin` and deleted or replaced by `xmax`
+    /// ([`Xid::INVALID`]: by nobody)? A session sees its own changes at once.
+    ///
+    /// # Errors
+    /// [`ReadError::State`] outside a statement; [`ReadError::Status`] when the status store cannot tell.
+    pub fn visible(&self, xmin: Xid, xmax: Xid) -> Result<bool, ReadError> {
+        self.active()?;
+        if !self.has_snapshot {
+            return Err(StateError::NoStatement.into());
+        }
+        Ok(self.sees(xmin)? && !self.sees(xmax)?)
+    }
+
+    /// Own ids first: the snapshot counts them as running. Then the snapshot, and only for what has ended for it the status,
+    /// because a status is set before its id leaves the array.
+    fn sees(&self, xid: Xid) -> Result<bool, ReadError> {
+        if let Some(committed) = fixed_outcome(xid) {
+            return Ok(committed);
+        }
+        if self.array.owns(xid) {
+            return Ok(true);
+        }
+        // No child ids are dealt out here, so no parent has to be looked up.
+        if self.array.taken().is_running_with(xid, |_| None) {
+            return Ok(false);
+        }
+        Ok(self.core.status.get(xid)? == Status::Committed)
+    }
+
+    /// What became of `xid`, as of now: the question behind a row lock. Progress is that of
+    /// [`SnapshotSession::is_running`] and [`StatusStore::get`].
+    ///
+    /// # Errors
+    /// [`ReadError::Status`] when the status store cannot tell, [`ReadError::WouldBlock`] only where waiting is impossible.
+    pub fn state_of(&mut self, xid: Xid) -> Result<XidState, ReadError> {
+        if let Some(committed) = fixed_outcome(xid) {
+            return Ok(if committed {
+                XidState::Committed
+            } else {
+                XidState::Aborted
+            });
+        }
+        if self.array.owns(xid) {
+            return Ok(XidState::Own);
+        }
+        // First "does it run?", then "did it commit?": the other way round an id that commits in between would look aborted.
+        if self.runs(xid)? {
+            return Ok(XidState::Running);
+        }
+        Ok(match self.core.status.get(xid)? {
+            Status::Committed => XidState::Committed,
+            // In progress by its status but not running: its session went away without a word.
+            Status::Aborted | Status::InProgress | Status::SubCommitted => XidState::Aborted,
+        })
+    }
+
+    fn runs(&mut self, xid: Xid) -> Result<bool, WouldBlock> {
+        // What has ended for any snapshot ever taken has ended for good, and that answer touches no shared memory.
+        if self.array.taken().membership(xid) == Membership::Completed {
+            return Ok(false);
+        }
+        Ok(self.array.is_running(xid)? == Membership::Running)
+    }
+
+    /// Waits until `xid` has ended, at most `timeout_ns` nanoseconds; 0 asks without waiting. Blocks on that transaction.
+    ///
+    /// Two transactions that wait for each other do so until the first timeout.
+    ///
+    /// # Errors
+    /// [`WaitError::Timeout`] when it still runs; [`WaitError::Own`] and [`WaitError::NotHandedOut`] for ids whose end
+    /// cannot be awaited; [`WaitError::WouldBlock`] only where waiting is impossible.
+    pub fn wait_for(&mut self, xid: Xid, timeout_ns: u64) -> Result<(), WaitError> {
+        if self.array.owns(xid) {
+            return Err(WaitError::Own { xid });
+        }
+        if !self.runs(xid)? {
+            return Ok(());
+        }
+        let next = self.core.array.next_xid();
+        if xid >= next {
+            return Err(WaitError::NotHandedOut { xid, next });
+        }
+        let core = self.core;
+        let started = Instant::now();
+        let timeout = Duration::from_nanos(timeout_ns);
+        let _registered = core.waiters.register(xid, &self.parker);
+        while self.runs(xid)? {
+            let waited = started.elapsed();
+            let Some(left) = timeout.checked_sub(waited).filter(|left| !left.is_zero()) else {
+                return Err(WaitError::Timeout {
+                    xid,
+                    waited_ns: waited.as_nanos() as u64,
+                });
+            };
+            self.parker.park_timeout(left.as_nanos() as u64);
+        }
+        Ok(())
+    }
+
+    /// Commits, in the order that the crate's page explains, and returns the id if there was one. Without an id nothing is
+    /// written and nobody is told. Blocks on the redo log and on what [`SnapshotSession::end`] blocks on.
+    ///
+    /// # Errors
+    /// The transaction is still under way: after [`CommitError::Redo`] abort it, after [`CommitError::InDoubt`] or
+    /// [`CommitError::WouldBlock`] call `commit` again.
+    pub fn commit(&mut self) -> Result<Option<Xid>, CommitError> {
+        let mut logged = match self.state {
+            State::Idle => return Err(StateError::NotBegun.into()),
+            State::Active(_) => None,
+            State::InDoubt(lsn) => Some(lsn),
+        };
+        let core = self.core;
+        let ended = self.array.end(|top, children: &[XidRun]| {
+            let lsn = match logged {
+                Some(lsn) => lsn,
+                None => *logged.insert(core.redo.commit(top, children)?),
+            };
+            core.status
+                .set_tree(top, children, Status::Committed, lsn)
+                .map_err(|source| CommitError::InDoubt {
+                    xid: top,
+                    lsn,
+                    source,
+                })
+        });
+        if let Some(lsn) = logged {
+            self.state = State::InDoubt(lsn);
+        }
+        self.finish(ended)
+    }
+
+    /// Aborts and returns the id if there was one. Blocks on the redo log and on what [`SnapshotSession::end`] blocks on.
+    ///
+    /// # Errors
+    /// The transaction is still under way: after [`AbortError::Status`] call `abort` again or drop the session (an id that neither runs
+    /// nor has a status is aborted); after [`AbortError::State`] see there.
+    pub fn abort(&mut self) -> Result<Option<Xid>, AbortError> {
+        match self.state {
+            State::Idle => return Err(StateError::NotBegun.into()),
+            State::Active(_) => {}
+            State::InDoubt(lsn) => return Err(StateError::InDoubt { lsn }.into()),
+        }
+        let core = self.core;
+        let ended = self.array.end(|top, children: &[XidRun]| {
+            core.redo.abort(top, children);
+            core.status
+                .set_tree(top, children, Status::Aborted, Lsn::INVALID)
+                .map_err(AbortError::Status)
+        });
+        self.finish(ended)
+    }
+
+    /// The id has left the array: its waiters can go on, and the session is free again.
+    fn finish<E: From<WouldBlock>>(
+        &mut self,
+        ended: Result<Option<Xid>, EndError<E>>,
+    ) -> Result<Option<Xid>, E> {
+        let xid = ended.map_err(|error| match error {
+            EndError::NotRecorded(error) => error,
+            _ => WouldBlock.into(),
+        })?;
+        if let Some(xid) = xid {
+            self.core.waiters.wake(xid);
+        }
+        self.release();
+        self.state = State::Idle;
+        Ok(xid)
+    }
+
+    fn release(&mut self) {
+        if mem::take(&mut self.has_snapshot) {
+            self.array.release();
+        }
+    }
+
+    fn active(&self) -> Result<Isolation, StateError> {
+        match self.state {
+            State::Active(isolation) => Ok(isolation),
+            State::Idle => Err(StateError::NotBegun),
+            State::InDoubt(lsn) => Err(StateError::InDoubt { lsn }),
+        }
+    }
+}
+
+/// Ids that need no look-up: committed for ever, or no id at all.
+fn fixed_outcome(xid: Xid) -> Option<bool> {
+    if xid >= Xid::FIRST_NORMAL {
+        None
+    } else {
+        Some(xid != Xid::INVALID)
+    }
+}
+
+impl<P: Snapshots, S: StatusStore, R: Redo> Drop for Session<'_, P, S, R> {
+    fn drop(&mut self) {
+        let xid = self.array.xid();
+        let ended = match self.state {
+            State::Idle => return,
+            State::Active(_) => self.abort().is_ok(),
+            State::InDoubt(_) => self.commit().is_ok(),
+        };
+        if let (false, Some(xid)) = (ended, xid) {
+            // No status could be set. An id that leaves the array without one is aborted; its waiters are told as ever.
+            let _ = self.array.end(|_, _| Ok::<_, Infallible>(()));
+            self.core.waiters.wake(xid);
+        }
+    }
+}
+
+impl<'a, P: Snapshots + 'a, S: StatusStore, R: Redo> fmt::Debug for Session<'a, P, S, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("xid", &self.array.xid())
+            .field("state", &self.state)
+            .field("has_snapshot", &self.has_snapshot)
+            .finish_non_exhaustive()
+    }
+}

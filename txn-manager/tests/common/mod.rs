@@ -1,0 +1,424 @@
+//! What every manager must do, whatever array it stands on. Each function is one test.
+
+pub(crate) mod naive;
+
+use std::sync::Mutex;
+use std::thread;
+
+use slru::{MemoryStore, StatusLog};
+use txn_manager::{
+    Core, Isolation, NoRedo, Redo, Session, Snapshots, StateError, StatusStore, WaitError, Xid,
+    XidState,
+};
+
+pub(crate) const FIRST: Xid = Xid::FIRST_NORMAL;
+pub(crate) const SESSIONS: usize = 8;
+const SECOND_NS: u64 = 1_000_000_000;
+const NOBODY: Xid = Xid::INVALID;
+
+pub(crate) type TestCore<P> = Core<P, StatusLog<MemoryStore>, NoRedo>;
+
+pub(crate) fn core<P: Snapshots>(array: P) -> TestCore<P> {
+    Core::new(array, StatusLog::new(MemoryStore::new(), 16, FIRST), NoRedo)
+}
+
+/// A row as a list of versions, newest last, changed by the rules for row locks that the crate's page gives.
+#[derive(Default)]
+pub(crate) struct Row {
+    versions: Mutex<Vec<Version>>,
+}
+
+#[derive(Clone, Copy)]
+struct Version {
+    xmin: Xid,
+    xmax: Xid,
+    value: i64,
+}
+
+impl Row {
+    pub(crate) fn new(value: i64) -> Self {
+        Self {
+            versions: Mutex::new(vec![Version {
+                xmin: Xid::FROZEN,
+                xmax: NOBODY,
+                value,
+            }]),
+        }
+    }
+
+    /// What the statement sees; it must be exactly one version.
+    pub(crate) fn read<P: Snapshots, S: StatusStore, R: Redo>(
+        &self,
+        session: &Session<'_, P, S, R>,
+    ) -> i64 {
+        let versions = self.versions.lock().unwrap();
+        let seen: Vec<i64> = versions
+            .iter()
+            .filter(|v| session.visible(v.xmin, v.xmax).unwrap())
+            .map(|v| v.value)
+            .collect();
+        assert_eq!(seen.len(), 1, "one version of a row is seen, not {seen:?}");
+        seen[0]
+    }
+
+    /// `false`: repeatable read, and somebody else was faster.
+    pub(crate) fn add<P: Snapshots, S: StatusStore, R: Redo>(
+        &self,
+        session: &mut Session<'_, P, S, R>,
+        delta: i64,
+    ) -> bool {
+        let me = session.xid().unwrap();
+        loop {
+            let mut versions = self.versions.lock().unwrap();
+            let newest = *versions.last().unwrap();
+            match session.state_of(newest.xmin).unwrap() {
+                XidState::Running => {
+                    drop(versions);
+                    session.wait_for(newest.xmin, 20 * SECOND_NS).unwrap();
+                }
+                XidState::Aborted => {
+                    versions.pop();
+                    versions.last_mut().unwrap().xmax = NOBODY;
+                }
+                XidState::Own | XidState::Committed => {
+                    if session.isolation() == Some(Isolation::RepeatableRead)
+                        && !session.visible(newest.xmin, NOBODY).unwrap()
+                    {
+                        return false;
+                    }
+                    versions.last_mut().unwrap().xmax = me;
+                    versions.push(Version {
+                        xmin: me,
+                        xmax: NOBODY,
+                        value: newest.value + delta,
+                    });
+                    return true;
+                }
+            }
+        }
+    }
+}
+
+fn begin<P: Snapshots, S: StatusStore, R: Redo>(
+    session: &mut Session<'_, P, S, R>,
+    isolation: Isolation,
+) {
+    session.begin(isolation).unwrap();
+    session.statement().unwrap();
+}
+
+pub(crate) fn nothing_uncommitted_is_read<P: Snapshots>(core: &TestCore<P>) {
+    let row = Row::new(1);
+    let (mut writer, mut reader) = (core.session().unwrap(), core.session().unwrap());
+    begin(&mut writer, Isolation::ReadCommitted);
+    assert!(row.add(&mut writer, 10));
+    assert_eq!(row.read(&writer), 11, "a session sees its own change");
+    for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
+        begin(&mut reader, isolation);
+        assert_eq!(row.read(&reader), 1);
+        reader.commit().unwrap();
+    }
+    writer.commit().unwrap();
+}
+
+pub(crate) fn read_committed_sees_each_statement_anew<P: Snapshots>(core: &TestCore<P>) {
+    let row = Row::new(1);
+    let (mut writer, mut reader) = (core.session().unwrap(), core.session().unwrap());
+    begin(&mut reader, Isolation::ReadCommitted);
+    begin(&mut writer, Isolation::ReadCommitted);
+    row.add(&mut writer, 10);
+    writer.commit().unwrap();
+    assert_eq!(row.read(&reader), 1, "within a statement nothing changes");
+    reader.end_statement();
+    reader.statement().unwrap();
+    assert_eq!(row.read(&reader), 11);
+    reader.commit().unwrap();
+}
+
+pub(crate) fn repeatable_read_keeps_its_first_snapshot<P: Snapshots>(core: &TestCore<P>) {
+    let row = Row::new(1);
+    let (mut writer, mut reader) = (core.session().unwrap(), core.session().unwrap());
+    begin(&mut reader, Isolation::RepeatableRead);
+    for _ in 0..3 {
+        begin(&mut writer, Isolation::ReadCommitted);
+        row.add(&mut writer, 10);
+        writer.commit().unwrap();
+        reader.end_statement();
+        reader.statement().unwrap();
+        assert_eq!(row.read(&reader), 1);
+    }
+    assert!(
+        !row.add(&mut reader, 1),
+        "a change on top of one that is not seen would lose it"
+    );
+    reader.abort().unwrap();
+    begin(&mut reader, Isolation::RepeatableRead);
+    assert_eq!(
+        row.read(&reader),
+        31,
+        "the next transaction has a snapshot of its own"
+    );
+    reader.commit().unwrap();
+}
+
+pub(crate) fn an_abort_never_happened<P: Snapshots>(core: &TestCore<P>) {
+    let row = Row::new(1);
+    let (mut writer, mut reader) = (core.session().unwrap(), core.session().unwrap());
+    begin(&mut writer, Isolation::ReadCommitted);
+    row.add(&mut writer, 10);
+    let xid = writer.xid().unwrap();
+    assert_eq!(writer.abort().unwrap(), Some(xid));
+    begin(&mut reader, Isolation::ReadCommitted);
+    assert_eq!(row.read(&reader), 1);
+    assert_eq!(reader.state_of(xid).unwrap(), XidState::Aborted);
+    assert!(row.add(&mut reader, 100));
+    assert_eq!(row.read(&reader), 101);
+    reader.commit().unwrap();
+}
+
+pub(crate) fn a_dropped_session_aborts<P: Snapshots>(core: &TestCore<P>) {
+    let row = Row::new(1);
+    let mut reader = core.session().unwrap();
+    let mut gone = core.session().unwrap();
+    begin(&mut gone, Isolation::ReadCommitted);
+    row.add(&mut gone, 10);
+    let xid = gone.xid().unwrap();
+    drop(gone);
+    begin(&mut reader, Isolation::ReadCommitted);
+    assert_eq!(reader.state_of(xid).unwrap(), XidState::Aborted);
+    assert_eq!(row.read(&reader), 1);
+}
+
+pub(crate) fn ids_have_states<P: Snapshots>(core: &TestCore<P>) {
+    let (mut one, mut other) = (core.session().unwrap(), core.session().unwrap());
+    begin(&mut one, Isolation::ReadCommitted);
+    let xid = one.xid().unwrap();
+    assert_eq!(one.xid().unwrap(), xid, "a transaction has one id");
+    assert_eq!(one.state_of(xid).unwrap(), XidState::Own);
+    assert_eq!(other.state_of(xid).unwrap(), XidState::Running);
+    one.commit().unwrap();
+    assert_eq!(one.state_of(xid).unwrap(), XidState::Committed);
+    assert_eq!(other.state_of(xid).unwrap(), XidState::Committed);
+    assert_eq!(other.state_of(Xid::FROZEN).unwrap(), XidState::Committed);
+    assert_eq!(other.state_of(Xid::BOOTSTRAP).unwrap(), XidState::Committed);
+    assert_eq!(other.state_of(Xid::INVALID).unwrap(), XidState::Aborted);
+}
+
+pub(crate) fn calls_out_of_order_are_refused<P: Snapshots>(core: &TestCore<P>) {
+    let mut session = core.session().unwrap();
+    assert!(session.commit().is_err() && session.abort().is_err() && session.xid().is_err());
+    assert!(session.statement().is_err() && session.visible(Xid::FROZEN, NOBODY).is_err());
+    session.begin(Isolation::ReadCommitted).unwrap();
+    assert!(
+        session.visible(Xid::FROZEN, NOBODY).is_err(),
+        "no statement yet"
+    );
+    assert_eq!(
+        session.begin(Isolation::ReadCommitted),
+        Err(StateError::AlreadyBegun { xid: None })
+    );
+    session.statement().unwrap();
+    assert!(session.visible(Xid::FROZEN, NOBODY).unwrap());
+    session.end_statement();
+    assert!(
+        session.visible(Xid::FROZEN, NOBODY).is_err(),
+        "the statement is over"
+    );
+    assert_eq!(session.commit().unwrap(), None, "nothing was written");
+    assert_eq!(core.array().next_xid(), FIRST, "reading takes no id");
+}
+
+pub(crate) fn the_horizon_waits_for_snapshots<P: Snapshots>(core: &TestCore<P>) {
+    let mut writer = core.session().unwrap();
+    let mut write = || {
+        begin(&mut writer, Isolation::ReadCommitted);
+        let xid = writer.xid().unwrap();
+        writer.commit().unwrap();
+        xid
+    };
+    write();
+    let mut reader = core.session().unwrap();
+    begin(&mut reader, Isolation::ReadCommitted);
+    let first_unseen = write();
+    assert!(
+        core.horizon() <= first_unseen,
+        "a statement's snapshot holds the horizon back"
+    );
+    reader.end_statement();
+    let old = write();
+    assert!(
+        horizon_after_reading(core) > old,
+        "between statements nothing does"
+    );
+    reader.commit().unwrap();
+
+    begin(&mut reader, Isolation::RepeatableRead);
+    let first_unseen = write();
+    reader.end_statement();
+    assert!(
+        horizon_after_reading(core) <= first_unseen,
+        "under repeatable read the snapshot is kept"
+    );
+    reader.commit().unwrap();
+    assert!(horizon_after_reading(core) > first_unseen);
+}
+
+/// Arrays that compute the horizon while taking snapshots have to take one.
+fn horizon_after_reading<P: Snapshots>(core: &TestCore<P>) -> Xid {
+    let mut reader = core.session().unwrap();
+    begin(&mut reader, Isolation::ReadCommitted);
+    reader.commit().unwrap();
+    core.horizon()
+}
+
+pub(crate) fn a_waiter_is_woken_by_commit_abort_and_drop<P: Snapshots>(core: &TestCore<P>) {
+    for round in 0..30 {
+        let mut holder = core.session().unwrap();
+        begin(&mut holder, Isolation::ReadCommitted);
+        let xid = holder.xid().unwrap();
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    core.session()
+                        .unwrap()
+                        .wait_for(xid, 20 * SECOND_NS)
+                        .unwrap()
+                });
+            }
+            if round % 2 == 0 {
+                thread::yield_now();
+            }
+            match round % 3 {
+                0 => drop(holder.commit().unwrap()),
+                1 => drop(holder.abort().unwrap()),
+                _ => drop(holder),
+            }
+        });
+    }
+}
+
+pub(crate) fn waiting_ends_in_time_or_says_why_not<P: Snapshots>(core: &TestCore<P>) {
+    let (mut holder, mut waiter) = (core.session().unwrap(), core.session().unwrap());
+    begin(&mut holder, Isolation::ReadCommitted);
+    let xid = holder.xid().unwrap();
+    assert_eq!(holder.wait_for(xid, SECOND_NS), Err(WaitError::Own { xid }));
+    for timeout_ns in [0, 1_000_000] {
+        let error = waiter.wait_for(xid, timeout_ns).unwrap_err();
+        assert!(
+            matches!(error, WaitError::Timeout { xid: of, waited_ns } if of == xid && waited_ns >= timeout_ns)
+        );
+    }
+    let next = core.array().next_xid();
+    assert_eq!(
+        waiter.wait_for(next, SECOND_NS),
+        Err(WaitError::NotHandedOut { xid: next, next })
+    );
+    holder.commit().unwrap();
+    waiter.wait_for(xid, 0).unwrap();
+    waiter.wait_for(Xid::FROZEN, 0).unwrap();
+}
+
+pub(crate) fn no_update_is_lost<P: Snapshots>(core: &TestCore<P>) {
+    const THREADS: i64 = 4;
+    const ADDS: i64 = 100;
+    for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
+        let row = Row::new(0);
+        thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let row = &row;
+                scope.spawn(move || {
+                    let mut session = core.session().unwrap();
+                    let mut done = 0;
+                    while done < ADDS {
+                        begin(&mut session, isolation);
+                        let added = row.add(&mut session, 1);
+                        // Some aborts of the caller's own between.
+                        if added && (done + thread) % 7 != 0 {
+                            session.commit().unwrap();
+                            done += 1;
+                        } else {
+                            session.abort().unwrap();
+                            if added {
+                                begin(&mut session, Isolation::ReadCommitted);
+                                assert!(row.add(&mut session, 1));
+                                session.commit().unwrap();
+                                done += 1;
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        let mut session = core.session().unwrap();
+        begin(&mut session, Isolation::ReadCommitted);
+        assert_eq!(row.read(&session), THREADS * ADDS, "{isolation:?}");
+    }
+}
+
+/// Money moves from row to row; whoever looks, at whatever moment, sees all of it.
+pub(crate) fn a_snapshot_is_of_one_instant<P: Snapshots>(core: &TestCore<P>) {
+    const ROWS: usize = 4;
+    let rows: Vec<Row> = (0..ROWS).map(|_| Row::new(100)).collect();
+    thread::scope(|scope| {
+        for thread in 0..2 {
+            let rows = &rows;
+            scope.spawn(move || {
+                let mut session = core.session().unwrap();
+                for i in 0..100 {
+                    let (a, b) = ((i + thread) % ROWS, (i * 3 + 1) % ROWS);
+                    begin(&mut session, Isolation::ReadCommitted);
+                    // In order of rows, so that nobody waits in a circle.
+                    for row in [a.min(b), a.max(b)] {
+                        assert!(rows[row].add(
+                            &mut session,
+                            if row == a { 1 } else { -1 } * i64::from(a != b)
+                        ));
+                    }
+                    if i % 5 == 0 {
+                        session.abort().unwrap()
+                    } else {
+                        session.commit().unwrap()
+                    };
+                }
+            });
+        }
+        let rows = &rows;
+        scope.spawn(move || {
+            let mut session = core.session().unwrap();
+            for i in 0..200 {
+                let isolation = if i % 2 == 0 {
+                    Isolation::ReadCommitted
+                } else {
+                    Isolation::RepeatableRead
+                };
+                begin(&mut session, isolation);
+                let sum: i64 = rows.iter().map(|row| row.read(&session)).sum();
+                assert_eq!(sum, 100 * ROWS as i64, "{isolation:?}");
+                session.commit().unwrap();
+            }
+        });
+    });
+}
+
+pub(crate) fn a_session_moves_between_threads<P: Snapshots>(core: &TestCore<P>) {
+    let row = Row::new(1);
+    let mut session = core.session().unwrap();
+    begin(&mut session, Isolation::RepeatableRead);
+    row.add(&mut session, 10);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            assert_eq!(row.read(&session), 11);
+            session.commit().unwrap();
+        });
+    });
+    let mut reader = core.session().unwrap();
+    begin(&mut reader, Isolation::ReadCommitted);
+    assert_eq!(row.read(&reader), 11);
+}
+
+pub(crate) fn sessions_are_limited_and_come_back<P: Snapshots>(core: &TestCore<P>) {
+    let all: Vec<_> = (0..SESSIONS).map(|_| core.session().unwrap()).collect();
+    assert_eq!(core.session().unwrap_err().sessions, SESSIONS);
+    drop(all);
+    core.session().unwrap();
+}
