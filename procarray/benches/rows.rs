@@ -15,15 +15,42 @@ pub struct Row {
 
 /// Every row of this crate.
 pub const ROWS: &[Row] = &[
-    Row { name: "snapshot/held/1", run: held },
-    Row { name: "snapshot/fresh/1", run: fresh },
-    Row { name: "snapshot/changed/10", run: |calls| changed(calls, 10) },
-    Row { name: "snapshot/changed/100", run: |calls| changed(calls, 100) },
-    Row { name: "snapshot/changed/1000", run: |calls| changed(calls, 1000) },
-    Row { name: "snapshot/contains/10", run: |calls| contains(calls, 10) },
-    Row { name: "snapshot/contains/1000", run: |calls| contains(calls, 1000) },
-    Row { name: "xid/assign_end/1", run: assign_end },
-    Row { name: "horizon/1000", run: horizon },
+    Row {
+        name: "snapshot/held/1",
+        run: held,
+    },
+    Row {
+        name: "snapshot/fresh/1",
+        run: fresh,
+    },
+    Row {
+        name: "snapshot/changed/10",
+        run: |calls| changed(calls, 10),
+    },
+    Row {
+        name: "snapshot/changed/100",
+        run: |calls| changed(calls, 100),
+    },
+    Row {
+        name: "snapshot/changed/1000",
+        run: |calls| changed(calls, 1000),
+    },
+    Row {
+        name: "snapshot/contains/10",
+        run: |calls| contains(calls, 10),
+    },
+    Row {
+        name: "snapshot/contains/1000",
+        run: |calls| contains(calls, 1000),
+    },
+    Row {
+        name: "xid/assign_end/1",
+        run: assign_end,
+    },
+    Row {
+        name: "horizon/1000",
+        run: horizon,
+    },
 ];
 
 type Session<'a> = <ProcArray as Snapshots>::Session<'a>;
@@ -33,7 +60,9 @@ fn array(sessions: usize) -> ProcArray {
 }
 
 fn session(array: &ProcArray) -> Session<'_> {
-    array.register().expect("the array was built with a slot for it")
+    array
+        .register()
+        .expect("the array was built with a slot for it")
 }
 
 /// `count` sessions with a running id each.
@@ -48,7 +77,9 @@ fn running(array: &ProcArray, count: usize) -> Vec<Session<'_>> {
 }
 
 fn end(session: &mut Session<'_>) {
-    session.end(|_, _| Ok::<_, ()>(())).expect("the record cannot fail and threads can wait");
+    session
+        .end(|_, _| Ok::<_, ()>(()))
+        .expect("the record cannot fail and threads can wait");
 }
 
 fn time(calls: u64, mut call: impl FnMut()) -> Duration {

@@ -7,7 +7,7 @@ use txnkit_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use txnkit_sync::park::{DefaultPark, Park};
 use txnkit_sync::{Padded, ord};
 
-use crate::done::{BITS, DoneMap, fresh, new_old_word};
+use crate::done::{BITS, DoneMap, fresh, new_old_word, skip_special};
 use crate::error::{AssignError, RegisterError};
 use crate::form::{Fixed, Form};
 use crate::horizon::Horizon;
@@ -63,19 +63,29 @@ pub type FixedProcArray<
     P = DefaultPark,
 > = Array<Fixed<N, OLD, W, P>>;
 
-/// `first`, or the first normal id if it is below.
-const fn clamp_first(first: Xid) -> u64 {
-    let first = first.get();
-    if first < Xid::FIRST_NORMAL.get() {
-        Xid::FIRST_NORMAL.get()
+/// What place `at` of a window of `len` words holds when every id before `first`, and none after, has ended.
+const fn initial_word(first: u64, at: usize, len: usize) -> u64 {
+    let base = first / BITS;
+    let word = base + ((at as u64).wrapping_sub(base) & (len as u64 - 1));
+    let ended = if word == base {
+        (1 << (first % BITS)) - 1
     } else {
-        first
-    }
+        0
+    };
+    fresh(word) | ended
 }
 
-/// The word of `first` as it stands when every id before it has ended.
-const fn first_word(first: u64) -> u64 {
-    fresh(first / BITS) | ((1 << (first % BITS)) - 1)
+/// A window as it stands before anything has ended since `first`.
+macro_rules! initial_window {
+    ($first:expr, $len:expr) => {{
+        let mut window = txnkit_sync::array_of!(AtomicU64::new(0); $len);
+        let mut at = 0;
+        while at < $len {
+            window[at] = AtomicU64::new(initial_word($first, at, $len));
+            at += 1;
+        }
+        window
+    }};
 }
 
 impl<F: Form> Array<F> {
@@ -171,12 +181,7 @@ impl<F: Form> Snapshots for Array<F> {
 
     /// Wait-free.
     fn next_xid(&self) -> Xid {
-        let next = Xid::new(self.ids.next.load(Ordering::Relaxed));
-        if next.is_special() {
-            Xid::new((next.get() & !0b11) + 3)
-        } else {
-            next
-        }
+        Xid::new(skip_special(self.ids.next.load(Ordering::Relaxed)))
     }
 }
 
@@ -192,7 +197,7 @@ impl<F: Form> fmt::Debug for Array<F> {
 
 #[cfg(feature = "alloc")]
 impl ProcArray {
-    /// An array for `sessions` sessions whose first id is `first` (or 3, the first normal id, if that is larger).
+    /// An array for `sessions` sessions whose first id is `first` (or the next one that is not special).
     pub fn new(sessions: usize, first: Xid) -> Self {
         Self::with_window(sessions, first)
     }
@@ -205,9 +210,8 @@ impl<const W: usize, P: Park> ProcArray<W, P> {
         /// Old words per session beside the one that a top-level id may need.
         const OLD_WORDS_PER_SESSION: usize = 4;
         const { assert!(W.is_power_of_two(), "the window's length is a power of two") };
-        let first = clamp_first(first);
-        let mut window = txnkit_sync::array_of!(AtomicU64::new(0); W);
-        window[(first / BITS) as usize & (W - 1)] = AtomicU64::new(first_word(first));
+        let first = skip_special(first.get());
+        let window = initial_window!(first, W);
         let old_words = (OLD_WORDS_PER_SESSION * sessions).max(WINDOW_WORDS);
         let old = (0..old_words).map(|_| new_old_word()).collect();
         Self::assemble(
@@ -221,13 +225,12 @@ impl<const W: usize, P: Park> ProcArray<W, P> {
 
 impl<const N: usize, const OLD: usize, const W: usize, P: Park> FixedProcArray<N, OLD, W, P> {
     txnkit_sync::const_fn! {
-        /// An array whose first id is `first` (or 3, the first normal id, if that is larger).
+        /// An array whose first id is `first` (or the next one that is not special).
         pub fn new(first: Xid) -> Self {
             const { assert!(W.is_power_of_two(), "the window's length is a power of two") };
             const { assert!(OLD >= N, "there is a place in the old list for every session's id") };
-            let first = clamp_first(first);
-            let mut window = txnkit_sync::array_of!(AtomicU64::new(0); W);
-            window[(first / BITS) as usize & (W - 1)] = AtomicU64::new(first_word(first));
+            let first = skip_special(first.get());
+            let window = initial_window!(first, W);
             let old = txnkit_sync::array_of!(new_old_word(); OLD);
             Self::assemble(first, window, old, txnkit_sync::array_of!(Padded::new(new_slot()); N))
         }

@@ -58,6 +58,24 @@ pub(crate) const fn fresh(word: u64) -> u64 {
     if (word * BITS) as u32 == 0 { 0b111 } else { 0 }
 }
 
+/// `xid`, or the next id that is not special.
+pub(crate) const fn skip_special(xid: u64) -> u64 {
+    xid + if (xid as u32) < 3 {
+        3 - (xid as u32) as u64
+    } else {
+        0
+    }
+}
+
+/// What is known of an id after the newest one that has ended.
+pub(crate) fn not_ended(xid: u64) -> Membership {
+    if skip_special(xid) == xid {
+        Membership::Running
+    } else {
+        Membership::Completed
+    }
+}
+
 /// One word that left the window with running ids in it.
 #[derive(Debug)]
 pub struct OldWord {
@@ -93,8 +111,8 @@ pub(crate) struct DoneMap<F: Form> {
 
 impl<F: Form> DoneMap<F> {
     txnkit_sync::const_fn! {
-        /// A map in which every id before `first` has ended, over memory given by the caller; `window` holds zeros but for
-        /// word `first / 64`, which is [`first_word`].
+        /// A map in which every id before `first` has ended, over memory given by the caller; `window` stands as
+        /// nothing after `first` has ended.
         pub(crate) fn new(first: u64, window: F::Window, old: F::OldWords) -> Self {
             Self {
                 head: Padded::new(Head {
@@ -165,7 +183,7 @@ impl<F: Form> DoneMap<F> {
         let window = self.window.as_ref();
         copy.xmin = head.oldest.load(Ordering::Relaxed);
         let latest = head.latest.load(Ordering::Relaxed);
-        copy.xmax = latest + 1;
+        copy.latest = latest;
         copy.base = head.base.load(Ordering::Relaxed);
         copy.lossy_below = head.lossy_below.load(Ordering::Relaxed);
         let from = copy.base.max(word_of(copy.xmin));
@@ -214,7 +232,7 @@ impl<F: Form> DoneMap<F> {
             return Membership::Completed;
         }
         if xid > head.latest.load(Ordering::Relaxed) {
-            return Membership::Running;
+            return not_ended(xid);
         }
         if word_of(xid) >= head.base.load(Ordering::Relaxed) {
             let word = window[word_of(xid) as usize & (window.len() - 1)].load(Ordering::Relaxed);
@@ -290,7 +308,7 @@ impl<F: Form> DoneMap<F> {
             }
             word += 1;
         }
-        end * BITS
+        skip_special(end * BITS)
     }
 }
 

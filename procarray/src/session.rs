@@ -37,13 +37,15 @@ impl<'a, F: Form> Session<'a, F> {
     /// The session of slot `at`, which the caller has marked in use.
     pub(crate) fn new(array: &'a Array<F>, at: u32) -> Self {
         let slot = array.slot(at);
+        let mut hold = slot.private.lock();
+        hold.snapshot.clear();
         Self {
             array,
             slot,
             at,
             held: false,
             recorded: false,
-            hold: slot.private.lock(),
+            hold,
             not_sync: PhantomData,
         }
     }

@@ -4,7 +4,7 @@ use core::fmt;
 
 use txnkit_ids::Xid;
 
-use crate::done::{BITS, bit_of, word_of};
+use crate::done::{BITS, bit_of, not_ended, skip_special, word_of};
 use crate::form::Form;
 use crate::traits::{Membership, SnapshotView};
 
@@ -20,7 +20,8 @@ pub struct Snapshot<F: Form> {
     /// The version of the old list that `old` is a copy of.
     pub(crate) old_version: u64,
     pub(crate) xmin: u64,
-    pub(crate) xmax: u64,
+    /// The newest id that had ended.
+    pub(crate) latest: u64,
     /// The first word number the window held; smaller ones are in `old` or done.
     pub(crate) base: u64,
     /// Old ids below this that are not in `old` may be children of a running transaction.
@@ -38,17 +39,17 @@ impl<F: Form> Snapshot<F> {
         count: Self::NEVER,
         old_version: Self::NEVER,
         xmin: 0,
-        xmax: 0,
+        latest: 0,
         base: 0,
         lossy_below: 0,
         words: F::EMPTY_COPY,
         old: F::NO_OLD,
     };
 
-    /// Makes of a torn copy one for which every id runs.
+    /// Makes of a torn copy, or another session's, one for which every id runs.
     pub(crate) fn clear(&mut self) {
         self.count = Self::NEVER;
-        (self.xmin, self.xmax) = (0, 0);
+        (self.xmin, self.latest) = (0, 0);
     }
 
     /// Says that what was copied belongs together: the set at `count`, the old list at `old_version`.
@@ -80,7 +81,7 @@ impl<F: Form> SnapshotView for Snapshot<F> {
     }
 
     fn xmax(&self) -> Xid {
-        Xid::new(self.xmax)
+        Xid::new(skip_special(self.latest + 1))
     }
 
     #[inline]
@@ -89,8 +90,8 @@ impl<F: Form> SnapshotView for Snapshot<F> {
         if xid < self.xmin {
             return Membership::Completed;
         }
-        if xid >= self.xmax {
-            return Membership::Running;
+        if xid > self.latest {
+            return not_ended(xid);
         }
         if word_of(xid) < self.base {
             return self.old_membership(xid);
@@ -125,14 +126,14 @@ impl<F: Form> fmt::Debug for Snapshot<F> {
                         .map(move |i| word * BITS + i)
                         .filter(move |&id| running & bit_of(id) != 0)
                 });
-                let window = (snapshot.xmin.max(snapshot.base * BITS)..snapshot.xmax)
+                let window = (snapshot.xmin.max(snapshot.base * BITS)..snapshot.xmax().get())
                     .filter(|&id| snapshot.membership(Xid::new(id)) == Membership::Running);
                 f.debug_list().entries(old.chain(window)).finish()
             }
         }
         f.debug_struct("Snapshot")
-            .field("xmin", &self.xmin)
-            .field("xmax", &self.xmax)
+            .field("xmin", &self.xmin())
+            .field("xmax", &self.xmax())
             .field("running", &Running(self))
             .field("overflowed", &self.overflowed())
             .finish()
