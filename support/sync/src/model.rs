@@ -66,7 +66,7 @@ pub fn check_preempting(preemptions: usize, f: impl Fn() + Send + Sync + 'static
 fn run(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
-    builder.max_duration = builder.max_duration.or(Some(Duration::from_secs(10)));
+    builder.max_duration = builder.max_duration.or(Some(Duration::from_secs(100)));
     builder.max_branches = builder.max_branches.max(20_000);
     builder.check(f);
 }
