@@ -9,6 +9,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
+use strsim::damerau_levenshtein;
 
 use crate::cell::{Tables, WorkloadKind};
 
@@ -334,25 +335,9 @@ pub fn nearest<'a>(asked: &str, known: &[&'a str]) -> Option<&'a str> {
     let near = known
         .iter()
         .copied()
-        .min_by_key(|name| edits(asked, name))?;
+        .min_by_key(|name| damerau_levenshtein(asked, name))?;
     let longer = asked.chars().count().max(near.chars().count());
-    (edits(asked, near) * 2 <= longer).then_some(near)
-}
-
-/// Levenshtein's distance: single characters to add, drop or replace to get from `a` to `b`.
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(row[j + 1] + 1);
-        }
-    }
-    row[b.len()]
+    (damerau_levenshtein(asked, near) * 2 <= longer).then_some(near)
 }
 
 /// What serde's message about an unknown key or value suggests. It quotes the unknown name first, the known ones after.

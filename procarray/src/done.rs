@@ -161,7 +161,7 @@ impl<F: Form> DoneMap<F> {
                 .head
                 .count
                 .load(ord!("procarray.done.count-load", Acquire));
-            if count % 2 == 0 || broken!("procarray.done.odd-accepted") {
+            if count.is_multiple_of(2) || broken!("procarray.done.odd-accepted") {
                 let value = read();
                 // Pairs with the Release fence in `change`.
                 fence_at!("procarray.done.reader-fence", Acquire);

@@ -2,6 +2,8 @@
 //!
 //! This file parses and dispatches; each command has a file of its own.
 
+extern crate alloc;
+
 mod bench;
 mod test;
 mod tidy;

@@ -26,7 +26,15 @@ const BARE: &str = "thumbv7em-none-eabi";
 const BARE_CRATES: &[&str] = &["txnkit-ids", "txnkit-sync", "procarray", "slru"];
 
 /// Every package.
-const PACKAGES: &[&str] = &["txnkit-ids", "txnkit-sync", "procarray", "slru", "txn-manager", "bench-suite", "xtask"];
+const PACKAGES: &[&str] = &[
+    "txnkit-ids",
+    "txnkit-sync",
+    "procarray",
+    "slru",
+    "txn-manager",
+    "bench-suite",
+    "xtask",
+];
 
 /// One step: a command, and how its output is judged.
 struct Step {
@@ -41,7 +49,13 @@ struct Step {
 impl Step {
     fn new(name: impl Into<String>, program: &'static str, args: &str) -> Self {
         let args = args.split_whitespace().map(String::from).collect();
-        Self { name: name.into(), program, args, env: Vec::new(), tests: false }
+        Self {
+            name: name.into(),
+            program,
+            args,
+            env: Vec::new(),
+            tests: false,
+        }
     }
 
     fn cargo(name: impl Into<String>, args: &str) -> Self {
@@ -49,7 +63,10 @@ impl Step {
     }
 
     fn tests(name: impl Into<String>, args: &str) -> Self {
-        Self { tests: true, ..Self::cargo(name, args) }
+        Self {
+            tests: true,
+            ..Self::cargo(name, args)
+        }
     }
 
     fn env(mut self, key: &'static str, value: impl Into<String>) -> Self {
@@ -59,8 +76,11 @@ impl Step {
 
     /// The line that repeats the step in a shell.
     fn shell(&self) -> String {
-        let env = self.env.iter().map(|(key, value)| format!("{key}='{value}' "));
-        let words = std::iter::once(self.program.to_string()).chain(self.args.iter().cloned());
+        let env = self
+            .env
+            .iter()
+            .map(|(key, value)| format!("{key}='{value}' "));
+        let words = core::iter::once(self.program.to_string()).chain(self.args.iter().cloned());
         env.collect::<String>() + &words.collect::<Vec<_>>().join(" ")
     }
 }
@@ -70,35 +90,72 @@ fn steps(root: &Path) -> Vec<Step> {
     let mut steps = vec![
         Step::cargo("format", "fmt --all --check"),
         Step::cargo("tidy", "xtask tidy"),
-        Step::cargo("lints", "clippy --workspace --all-targets --all-features -- -D warnings"),
+        Step::cargo(
+            "lints",
+            "clippy --workspace --all-targets --all-features -- -D warnings",
+        ),
     ];
-    steps.extend(PACKAGES.iter().map(|package| Step::tests(format!("tests of {package}"), &format!("test -p {package}"))));
-    steps.push(Step::tests("tests of procarray's baselines", "test -p procarray --features baselines"));
-    steps.push(Step::tests("tests of txnkit-ids with serde", "test -p txnkit-ids --features serde"));
-    steps.push(Step::cargo("docs", "doc --workspace --no-deps --all-features").env("RUSTDOCFLAGS", "-D warnings"));
+    steps.extend(
+        PACKAGES.iter().map(|package| {
+            Step::tests(format!("tests of {package}"), &format!("test -p {package}"))
+        }),
+    );
+    steps.push(Step::tests(
+        "tests of procarray's baselines",
+        "test -p procarray --features baselines",
+    ));
+    steps.push(Step::tests(
+        "tests of txnkit-ids with serde",
+        "test -p txnkit-ids --features serde",
+    ));
+    steps.push(
+        Step::cargo("docs", "doc --workspace --no-deps --all-features")
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    );
     steps.push(Step::cargo("benches compile", "bench --workspace --no-run"));
-    steps.push(Step::new("target without std", "rustup", &format!("target add {BARE}")));
+    steps.push(Step::new(
+        "target without std",
+        "rustup",
+        &format!("target add {BARE}"),
+    ));
     for package in BARE_CRATES {
         let build = format!("build -p {package} --target {BARE} --no-default-features");
         steps.push(Step::cargo(format!("{package} without std"), &build));
-        steps.push(Step::cargo(format!("{package} with alloc"), &format!("{build} --features alloc")));
+        steps.push(Step::cargo(
+            format!("{package} with alloc"),
+            &format!("{build} --features alloc"),
+        ));
     }
     steps.extend(["loom", "shuttle"].iter().flat_map(|arm| models(root, arm)));
     steps.push(
-        Step::tests("injection points", "test -p txnkit-sync --test inject --target-dir target/inject")
-            .env("RUSTFLAGS", "--cfg txnkit_inject"),
+        Step::tests(
+            "injection points",
+            "test -p txnkit-sync --test inject --target-dir target/inject",
+        )
+        .env("RUSTFLAGS", "--cfg txnkit_inject"),
     );
     steps
 }
 
 /// The model tests of every crate that has some for this arm.
 fn models(root: &Path, arm: &str) -> Vec<Step> {
-    let crates = [("txnkit-sync", "support/sync"), ("procarray", "procarray"), ("slru", "slru")];
+    let crates = [
+        ("txnkit-sync", "support/sync"),
+        ("procarray", "procarray"),
+        ("slru", "slru"),
+    ];
     crates
         .iter()
-        .filter(|(_, dir)| root.join(dir).join("tests").join(arm).with_extension("rs").exists())
+        .filter(|(_, dir)| {
+            root.join(dir)
+                .join("tests")
+                .join(arm)
+                .with_extension("rs")
+                .exists()
+        })
         .map(|(package, _)| {
-            let test = format!("test --release -p {package} --test {arm} --target-dir target/{arm}");
+            let test =
+                format!("test --release -p {package} --test {arm} --target-dir target/{arm}");
             Step::tests(format!("{arm} models of {package}"), &test)
                 .env("RUSTFLAGS", format!("--cfg txnkit_model=\"{arm}\""))
         })
@@ -108,11 +165,21 @@ fn models(root: &Path, arm: &str) -> Vec<Step> {
 pub(crate) fn run(args: Args) -> Result<()> {
     let root = crate::root();
     let all = steps(&root);
-    let wanted: Vec<&Step> =
-        all.iter().filter(|step| args.only.as_ref().is_none_or(|text| step.name.contains(text.as_str()))).collect();
+    let wanted: Vec<&Step> = all
+        .iter()
+        .filter(|step| {
+            args.only
+                .as_ref()
+                .is_none_or(|text| step.name.contains(text.as_str()))
+        })
+        .collect();
     if wanted.is_empty() {
         let names: Vec<&str> = all.iter().map(|step| step.name.as_str()).collect();
-        bail!("no step is named like {:?}; there are: {}", args.only.unwrap_or_default(), names.join(", "));
+        bail!(
+            "no step is named like {:?}; there are: {}",
+            args.only.unwrap_or_default(),
+            names.join(", ")
+        );
     }
     if args.list {
         for step in wanted {
@@ -126,7 +193,11 @@ pub(crate) fn run(args: Args) -> Result<()> {
         print!("{:36} ", step.name);
         let passed = execute(step, &root)?;
         tests += passed;
-        let count = if step.tests { format!("{passed} tests, ") } else { String::new() };
+        let count = if step.tests {
+            format!("{passed} tests, ")
+        } else {
+            String::new()
+        };
         println!("ok, {count}{:.1} s", started.elapsed().as_secs_f64());
     }
     println!("{} steps", wanted.len());
@@ -137,20 +208,39 @@ pub(crate) fn run(args: Args) -> Result<()> {
 /// Runs a step and returns how many tests passed in it.
 fn execute(step: &Step, root: &Path) -> Result<u64> {
     let mut command = Command::new(step.program);
-    command.args(&step.args).current_dir(root).stdin(Stdio::null());
+    command
+        .args(&step.args)
+        .current_dir(root)
+        .stdin(Stdio::null());
     for (key, value) in &step.env {
         command.env(key, value);
     }
-    let output =
-        command.output().with_context(|| format!("step `{}`: cannot start `{}`; is it installed?", step.name, step.program))?;
+    let output = command.output().with_context(|| {
+        format!(
+            "step `{}`: cannot start `{}`; is it installed?",
+            step.name, step.program
+        )
+    })?;
     let text = String::from_utf8_lossy(&output.stdout);
     let passed = passed(&text);
     if !output.status.success() {
-        println!("FAILED\n{text}\n{}", String::from_utf8_lossy(&output.stderr));
-        bail!("step `{}` failed ({}); repeat it with\n    {}", step.name, output.status, step.shell());
+        println!(
+            "FAILED\n{text}\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        bail!(
+            "step `{}` failed ({}); repeat it with\n    {}",
+            step.name,
+            output.status,
+            step.shell()
+        );
     }
     if step.tests && passed == 0 {
-        bail!("step `{}` ran no test at all; look at\n    {}", step.name, step.shell());
+        bail!(
+            "step `{}` ran no test at all; look at\n    {}",
+            step.name,
+            step.shell()
+        );
     }
     Ok(passed)
 }
@@ -160,7 +250,14 @@ fn passed(output: &str) -> u64 {
     output
         .lines()
         .filter_map(|line| line.strip_prefix("test result: "))
-        .filter_map(|line| line.split(". ").nth(1)?.split(' ').next()?.parse::<u64>().ok())
+        .filter_map(|line| {
+            line.split(". ")
+                .nth(1)?
+                .split(' ')
+                .next()?
+                .parse::<u64>()
+                .ok()
+        })
         .sum()
 }
 
@@ -187,18 +284,42 @@ mod tests {
     #[test]
     fn every_package_of_the_workspace_is_tested() {
         let manifest = std::fs::read_to_string(crate::root().join("Cargo.toml")).unwrap();
-        let members = manifest.split("members = [").nth(1).unwrap().split(']').next().unwrap();
+        let members = manifest
+            .split("members = [")
+            .nth(1)
+            .unwrap()
+            .split(']')
+            .next()
+            .unwrap();
         assert_eq!(members.split(',').count(), PACKAGES.len());
     }
 
     #[test]
     fn a_step_without_tests_and_a_missing_program_are_errors() {
         let root = crate::root();
-        let nothing = Step { tests: true, ..Step::new("nothing", "true", "") };
-        assert!(execute(&nothing, &root).unwrap_err().to_string().contains("ran no test"));
+        let nothing = Step {
+            tests: true,
+            ..Step::new("nothing", "true", "")
+        };
+        assert!(
+            execute(&nothing, &root)
+                .unwrap_err()
+                .to_string()
+                .contains("ran no test")
+        );
         let missing = Step::new("missing", "no-such-program", "");
-        assert!(execute(&missing, &root).unwrap_err().to_string().contains("no-such-program"));
+        assert!(
+            execute(&missing, &root)
+                .unwrap_err()
+                .to_string()
+                .contains("no-such-program")
+        );
         let failing = Step::new("failing", "false", "");
-        assert!(execute(&failing, &root).unwrap_err().to_string().contains("repeat it with"));
+        assert!(
+            execute(&failing, &root)
+                .unwrap_err()
+                .to_string()
+                .contains("repeat it with")
+        );
     }
 }

@@ -6,13 +6,32 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 /// Crates whose atomics and locks come from `txnkit-sync` only.
-const MECHANISMS: &[&str] = &["procarray/src", "slru/src", "txn-manager/src", "support/ids/src"];
+const MECHANISMS: &[&str] = &[
+    "procarray/src",
+    "slru/src",
+    "txn-manager/src",
+    "support/ids/src",
+];
 
 /// What those crates must not name.
-const FORBIDDEN: &[&str] = &["core::sync::atomic", "std::sync::", "portable_atomic", "thread_local!", "static mut"];
+const FORBIDDEN: &[&str] = &[
+    "core::sync::atomic",
+    "std::sync::",
+    "portable_atomic",
+    "thread_local!",
+    "static mut",
+];
 
 /// Every crate's folder.
-const CRATES: &[&str] = &["procarray", "slru", "txn-manager", "bench-suite", "xtask", "support/ids", "support/sync"];
+const CRATES: &[&str] = &[
+    "procarray",
+    "slru",
+    "txn-manager",
+    "bench-suite",
+    "xtask",
+    "support/ids",
+    "support/sync",
+];
 
 pub(crate) fn run() -> Result<()> {
     let root = crate::root();
@@ -32,8 +51,13 @@ pub(crate) fn run() -> Result<()> {
         files.push(root.join(name));
     }
     for file in &files {
-        let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        let name = file.strip_prefix(&root).unwrap_or(file).display().to_string();
+        let text =
+            fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let name = file
+            .strip_prefix(&root)
+            .unwrap_or(file)
+            .display()
+            .to_string();
         faults.extend(look(&name, &text));
     }
     if faults.is_empty() {
@@ -47,7 +71,9 @@ pub(crate) fn run() -> Result<()> {
 fn list(dir: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))? {
         let path = entry?.path();
-        let kept = ["rs", "toml", "md", "yml", ""].iter().any(|ending| path.extension().unwrap_or_default() == *ending);
+        let kept = ["rs", "toml", "md", "yml", ""]
+            .iter()
+            .any(|ending| path.extension().unwrap_or_default() == *ending);
         if path.is_dir() && !path.ends_with("fixtures") && !path.ends_with("target") {
             list(&path, files)?;
         } else if path.is_file() && kept {
@@ -66,7 +92,10 @@ fn look(name: &str, text: &str) -> Vec<String> {
         if line.ends_with([' ', '\t']) {
             faults.push(format!("{place}: trailing white space"));
         }
-        for word in FORBIDDEN.iter().filter(|word| mechanism && line.contains(**word)) {
+        for word in FORBIDDEN
+            .iter()
+            .filter(|word| mechanism && line.contains(**word))
+        {
             faults.push(format!("{place}: names `{word}`; use txnkit-sync"));
         }
     }
@@ -82,8 +111,14 @@ mod tests {
 
     #[test]
     fn faults_are_found() {
-        assert_eq!(look("procarray/src/a.rs", "use core::sync::atomic::AtomicU8;\n").len(), 1);
-        assert_eq!(look("xtask/src/a.rs", "use core::sync::atomic::AtomicU8;\n").len(), 0);
+        assert_eq!(
+            look("procarray/src/a.rs", "use core::sync::atomic::AtomicU8;\n").len(),
+            1
+        );
+        assert_eq!(
+            look("xtask/src/a.rs", "use core::sync::atomic::AtomicU8;\n").len(),
+            0
+        );
         assert_eq!(look("README.md", "a \nb").len(), 2);
         assert!(look("slru/src/a.rs", "fn a() {}\n").is_empty());
     }
