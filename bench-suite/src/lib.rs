@@ -15,3 +15,9 @@ pub mod study;
 pub mod tpcb;
 
 pub use run::estimate_memory_bytes;
+
+/// The workspace's README, so that its example is run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+#[derive(Debug)]
+pub struct WorkspaceReadme;

@@ -1,20 +1,21 @@
 //! What each operation costs: one function a row, each running `calls` calls and returning the time they took.
 
-use std::hint::black_box;
-use std::time::{Duration, Instant};
+use core::hint::black_box;
+use core::time::Duration;
+use std::time::Instant;
 
 use procarray::{ProcArray, SnapshotSession, SnapshotView, Snapshots, Xid};
 
 /// One row: what is measured, and how.
-pub struct Row {
+pub(crate) struct Row {
     /// `operation/variation/threads`.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Runs so many calls and returns the time they took.
-    pub run: fn(calls: u64) -> Duration,
+    pub(crate) run: fn(calls: u64) -> Duration,
 }
 
 /// Every row of this crate.
-pub const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "snapshot/held/1",
         run: held,

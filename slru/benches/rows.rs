@@ -93,6 +93,6 @@ impl Ids {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         // The high half scaled to the range: no division.
-        Xid::new(3 + ((self.state >> 32) * self.bound >> 32))
+        Xid::new(3 + (((self.state >> 32) * self.bound) >> 32))
     }
 }

@@ -216,7 +216,7 @@ impl WordIds {
 mod tests {
     extern crate std;
 
-    use std::vec::Vec;
+    use alloc::vec::Vec;
 
     use super::*;
 

@@ -2,8 +2,9 @@
 
 mod common;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use core::panic::AssertUnwindSafe;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::panic::catch_unwind;
 use std::sync::{Mutex, OnceLock};
 
 use common::{FAULT, FaultyStore, run, store_error, x};

@@ -2,7 +2,9 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+extern crate alloc;
+
+use alloc::collections::BTreeMap;
 
 use common::{Random, run, x};
 use slru::{

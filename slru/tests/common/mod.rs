@@ -1,7 +1,7 @@
 //! What several test files need.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use slru::{
     Found, Lsn, MemoryStore, PageBuf, PageStore, StatusError, StatusErrorKind, StoreError, Xid,
