@@ -1,7 +1,9 @@
 //! What each operation costs: one function a row, each running `calls` calls and returning the time they took.
 
-use core::hint::black_box;
+use core::hint::{black_box, spin_loop};
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
+use std::thread;
 use std::time::Instant;
 
 use procarray::{ProcArray, SnapshotSession, SnapshotView, Snapshots, Xid};
@@ -37,6 +39,10 @@ pub(crate) const ROWS: &[Row] = &[
         run: |calls| changed(calls, 1000),
     },
     Row {
+        name: "snapshot/racing/2",
+        run: racing,
+    },
+    Row {
         name: "snapshot/contains/10",
         run: |calls| contains(calls, 10),
     },
@@ -45,7 +51,7 @@ pub(crate) const ROWS: &[Row] = &[
         run: |calls| contains(calls, 1000),
     },
     Row {
-        name: "xid/assign_end/1",
+        name: "assign_end/1",
         run: assign_end,
     },
     Row {
@@ -130,6 +136,32 @@ fn changed(calls: u64, others: usize) -> Duration {
     let with = time(calls, || round(true));
     let without = time(calls, || round(false));
     with.saturating_sub(without)
+}
+
+/// A transaction's snapshot, 1000 ids running, while another thread's session assigns and ends without pause.
+fn racing(calls: u64) -> Duration {
+    let array = array(1002);
+    let _others = running(&array, 1000);
+    let (mut writer, mut reader) = (session(&array), session(&array));
+    let (started, stop) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                writer.assign().expect("no limit is set");
+                end(&mut writer);
+                started.store(true, Ordering::Relaxed);
+            }
+        });
+        while !started.load(Ordering::Relaxed) {
+            spin_loop();
+        }
+        let took = time(calls, || {
+            black_box(reader.snapshot().expect("threads can wait").xmin());
+            reader.release();
+        });
+        stop.store(true, Ordering::Relaxed);
+        took
+    })
 }
 
 /// A membership test of a running or ended id near the running ones.

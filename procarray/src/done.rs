@@ -156,6 +156,7 @@ impl<F: Form> DoneMap<F> {
         mut read: impl FnMut() -> R,
     ) -> Option<(u64, R)> {
         for _ in 0..attempts {
+            inject!("procarray.done.attempt");
             // Acquire pairs with the Release of the even count in `change`.
             let count = self
                 .head
@@ -163,6 +164,7 @@ impl<F: Form> DoneMap<F> {
                 .load(ord!("procarray.done.count-load", Acquire));
             if count.is_multiple_of(2) || broken!("procarray.done.odd-accepted") {
                 let value = read();
+                inject!("procarray.done.read");
                 // Pairs with the Release fence in `change`.
                 fence_at!("procarray.done.reader-fence", Acquire);
                 if self.head.count.load(Ordering::Relaxed) == count

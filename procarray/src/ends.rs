@@ -170,7 +170,6 @@ impl<F: Form> Array<F> {
                 Err(found) => word = found,
             }
         }
-        inject!("procarray.ends.pushed");
         if self.wait(me) == LEAD {
             self.lead(me);
         }
@@ -181,6 +180,7 @@ impl<F: Form> Array<F> {
         let slot = self.slot(me);
         // Acquire pairs with the Release swap in `tell`: what the leader did, and with LEAD all that leaders did before, is visible.
         for _ in 0..LOOKS {
+            inject!("procarray.ends.look");
             let state = slot.state.load(Ordering::Acquire);
             if state != WAITING {
                 return state;
@@ -195,6 +195,7 @@ impl<F: Form> Array<F> {
         ) {
             return state;
         }
+        inject!("procarray.ends.parked");
         loop {
             slot.park.park();
             let state = slot.state.load(ord!("procarray.ends.told", Acquire));

@@ -78,3 +78,22 @@ txnkit_sync::const_fn! {
         }
     }
 }
+
+#[cfg(all(
+    test,
+    feature = "std",
+    target_pointer_width = "64",
+    not(any(txnkit_model = "loom", txnkit_model = "shuttle"))
+))]
+mod tests {
+    use static_assertions::assert_eq_size;
+    use txnkit_sync::Padded;
+    use txnkit_sync::park::DefaultPark;
+
+    use super::Slot;
+    use crate::array::WINDOW_WORDS;
+    use crate::form::Growing;
+
+    // What the README says a session costs.
+    assert_eq_size!(Padded<Slot<Growing<WINDOW_WORDS, DefaultPark>>>, [u8; 768]);
+}

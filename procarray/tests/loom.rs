@@ -376,3 +376,56 @@ fn weakened_batch_fails() {
         &["procarray.ends.take"],
     );
 }
+
+/// The old list is full when one more word comes, while a session is just being handed an id that belongs to a listed word:
+/// the leader must not take that word for one without a top-level id.
+#[test]
+fn an_id_that_is_being_handed_out_keeps_its_word() {
+    static SEEN: Histogram = Histogram::new();
+    check_preempting(1, || {
+        // One place for each session's id in the old list.
+        let array: &FixedProcArray<3, 3, 1> = Box::leak(Box::new(FixedProcArray::new(xid(62))));
+        // 62 and its children, up to 190: words 0 to 2, of which only the first holds a top-level id.
+        let mut family = array.register().unwrap();
+        while family.assign_child().unwrap() < xid(190) {}
+        let mut late = array.register().unwrap();
+        let late = thread::spawn(move || (late.assign().unwrap(), late));
+        let mut ender = array.register().unwrap();
+        let ender = thread::spawn(move || {
+            // From word 2 to word 4: its end pushes words 0 to 2, then its own word 3, and 1 has to go.
+            while ender.assign_child().unwrap() < xid(256) {}
+            ender.end(|_, _| Ok::<_, ()>(())).unwrap();
+            ender
+        });
+        let (late_xid, _late) = late.join().unwrap();
+        let mut ender = ender.join().unwrap();
+        let snapshot = ender.snapshot().unwrap();
+        assert_eq!(
+            snapshot.membership(late_xid),
+            Membership::Running,
+            "lost {late_xid}: {snapshot:?}"
+        );
+        assert_eq!(snapshot.membership(xid(62)), Membership::Running);
+        // Word 3 is pushed, and 1 dropped, unless all of it has ended: the late id or, if that is 191, the ender's own runs in it.
+        let dropped = snapshot.membership(xid(100));
+        assert_eq!(dropped == Membership::AskParent, late_xid < xid(256));
+        seen_late(&SEEN, late_xid);
+    });
+    SEEN.assert_seen(&["before", "amid", "after"]);
+}
+
+fn seen_late(seen: &Histogram, late: Xid) {
+    seen.count(match late.get() {
+        191 => "before",
+        192..256 => "amid",
+        _ => "after",
+    });
+}
+
+#[test]
+fn weakened_hand_out_fails() {
+    assert_breaks(
+        "an_id_that_is_being_handed_out_keeps_its_word",
+        &["procarray.array.hand-out"],
+    );
+}

@@ -127,13 +127,11 @@ fn steps(root: &Path) -> Vec<Step> {
         ));
     }
     steps.extend(["loom", "shuttle"].iter().flat_map(|arm| models(root, arm)));
-    steps.push(
-        Step::tests(
-            "injection points",
-            "test -p txnkit-sync --test inject --target-dir target/inject",
-        )
-        .env("RUSTFLAGS", "--cfg txnkit_inject"),
-    );
+    steps.extend(["txnkit-sync", "procarray"].map(|package| {
+        let test = format!("test -p {package} --test inject --target-dir target/inject");
+        Step::tests(format!("injection points of {package}"), &test)
+            .env("RUSTFLAGS", "--cfg txnkit_inject")
+    }));
     steps
 }
 

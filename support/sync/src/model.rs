@@ -41,7 +41,9 @@ pub fn is_broken(name: &'static str) -> bool {
 
 /// Runs `f` in every interleaving the arm finds within its bounds; natively once.
 ///
-/// Loom: at most 2 preemptions, unless `LOOM_MAX_PREEMPTIONS` says otherwise, and 10 seconds. Bounded, so not exhaustive.
+/// Loom: at most 2 preemptions, unless `LOOM_MAX_PREEMPTIONS` says otherwise: bounded, so not exhaustive. A model that needs more
+/// than 200 seconds (`LOOM_MAX_DURATION`) fails, since what it did not come to was not checked.
+///
 /// Shuttle: 200 random schedules, all orderings taken as sequentially consistent. When one fails it prints the seed; with that in the environment
 /// variable `SHUTTLE_RANDOM_SEED` the same schedule comes first.
 pub fn check(f: impl Fn() + Send + Sync + 'static) {
@@ -66,9 +68,15 @@ pub fn check_preempting(preemptions: usize, f: impl Fn() + Send + Sync + 'static
 fn run(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
-    builder.max_duration = builder.max_duration.or(Some(Duration::from_secs(100)));
+    let limit = *builder.max_duration.get_or_insert(Duration::from_secs(200));
     builder.max_branches = builder.max_branches.max(20_000);
+    let start = Instant::now();
     builder.check(f);
+    // Loom stops at the limit as if it were done.
+    assert!(
+        start.elapsed() < limit,
+        "the model was cut off after {limit:?}: make it smaller, or set LOOM_MAX_DURATION (seconds)"
+    );
 }
 
 #[cfg(txnkit_model = "shuttle")]
