@@ -354,7 +354,7 @@ impl<F: Form> Change<'_, F> {
 
     #[cold]
     fn end_old(&mut self, xid: u64) {
-        // Not listed: a child whose word was dropped (rule 7); its top-level id leaves in the same change.
+        // Not listed: a child whose word was dropped (rule 7); it passes for running for as long as its top-level id does.
         let Ok(at) = self.map.find_old(word_of(xid)) else {
             return;
         };

@@ -20,6 +20,7 @@
 //! Where parking is impossible nobody waits: the lock is tried a bounded number of times and [`WouldBlock`] comes back.
 
 use arrayvec::ArrayVec;
+use txnkit_ids::Xid;
 use txnkit_sync::atomic::Ordering;
 use txnkit_sync::lock::{MutexGuard, SpinLock};
 use txnkit_sync::park::Park;
@@ -55,7 +56,7 @@ const LOOKS: u32 = if MODEL { 0 } else { 100 };
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Request {
-    /// Take the top-level id and the children out of the running set.
+    /// Take the top-level id and the children out of the running set, or the children from `end_from` on.
     End,
     /// Copy the running set into the session's snapshot.
     Copy,
@@ -320,10 +321,14 @@ impl<F: Form> Array<F> {
     }
 }
 
-/// Takes all of a transaction's ids out of the running set.
+/// Takes a transaction's ids out of the running set, or its youngest children.
 fn end_all<F: Form>(change: &mut Change<'_, F>, private: &Private<F>) {
-    for run in private.children.as_ref() {
+    // The oldest first: words that leave the window then hold few running ids or none.
+    let children = private.children.as_ref().iter();
+    for run in children.filter_map(|run| run.from(Xid::new(private.end_from))) {
         change.end_run(run.first().get(), u64::from(run.len()));
     }
-    change.end(private.top);
+    if private.end_from == NO_XID {
+        change.end(private.top);
+    }
 }

@@ -20,6 +20,8 @@ pub trait Buffer<T: Copy>: AsRef<[T]> + AsMut<[T]> + Clone + Debug + Default + S
     fn clear(&mut self);
     /// Is there no room for another element?
     fn is_full(&self) -> bool;
+    /// Removes the elements from the place `len` on.
+    fn truncate(&mut self, len: usize);
     /// Appends `value`, or says `false` when the list is full.
     fn push(&mut self, value: T) -> bool;
 }
@@ -30,6 +32,9 @@ impl<T: Copy + Debug + Send, const N: usize> Buffer<T> for ArrayVec<T, N> {
     }
     fn is_full(&self) -> bool {
         Self::is_full(self)
+    }
+    fn truncate(&mut self, len: usize) {
+        Self::truncate(self, len);
     }
     fn push(&mut self, value: T) -> bool {
         self.try_push(value).is_ok()
@@ -43,6 +48,9 @@ impl<T: Copy + Debug + Send> Buffer<T> for alloc::vec::Vec<T> {
     }
     fn is_full(&self) -> bool {
         false
+    }
+    fn truncate(&mut self, len: usize) {
+        Self::truncate(self, len);
     }
     fn push(&mut self, value: T) -> bool {
         Self::push(self, value);

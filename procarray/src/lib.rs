@@ -18,6 +18,8 @@ mod session;
 mod slot;
 mod snapshot;
 pub mod traits;
+#[cfg(feature = "alloc")]
+mod waits;
 
 pub use txnkit_ids::{Xid, XidRun};
 
@@ -31,3 +33,5 @@ pub use crate::form::{Buffer, FIXED_CHILD_RUNS, Fixed, Form};
 pub use crate::session::Session;
 pub use crate::snapshot::Snapshot;
 pub use crate::traits::{Membership, SnapshotSession, SnapshotView, Snapshots};
+#[cfg(feature = "alloc")]
+pub use crate::waits::{Deadlock, Waiter, Waiting, Waits};

@@ -80,6 +80,16 @@ impl<'a, F: Form> Session<'a, F> {
         Ok(())
     }
 
+    /// Forgets the children from `from` on; the first `kept` runs are older.
+    fn keep_children(&mut self, kept: usize, from: Xid) {
+        let children = &mut self.hold.children;
+        let partly = children.as_ref()[kept].before(from);
+        children.truncate(kept);
+        if let Some(older) = partly {
+            children.push(older);
+        }
+    }
+
     /// Forgets the transaction whose ids have left the running set.
     fn forget(&mut self) {
         self.slot.top.store(NO_XID, Ordering::Relaxed);
@@ -197,6 +207,31 @@ impl<F: Form> SnapshotSession for Session<'_, F> {
             .map_err(|WouldBlock| EndError::WouldBlock)?;
         self.forget();
         Ok(Some(xid))
+    }
+
+    /// Blocks on the leader, if another session leads.
+    fn end_children<E>(
+        &mut self,
+        from: Xid,
+        record: impl FnOnce(&[XidRun]) -> Result<(), E>,
+    ) -> Result<(), EndError<E>> {
+        let children = self.hold.children.as_ref();
+        let kept = children.partition_point(|run| run.last() < from);
+        // A copy, so that whatever `record` does the session still knows all of its children.
+        let mut ending = F::NO_CHILDREN;
+        for run in children[kept..].iter().filter_map(|run| run.from(from)) {
+            ending.push(run);
+        }
+        if ending.as_ref().is_empty() {
+            return Ok(());
+        }
+        record(ending.as_ref()).map_err(EndError::NotRecorded)?;
+        self.hold.end_from = from.get().max(1);
+        let served = self.array.serve(self.at, &mut self.hold, Request::End);
+        self.hold.end_from = NO_XID;
+        served.map_err(|WouldBlock| EndError::WouldBlock)?;
+        self.keep_children(kept, from);
+        Ok(())
     }
 }
 

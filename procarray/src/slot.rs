@@ -42,6 +42,8 @@ pub(crate) struct Private<F: Form> {
     /// The transaction's top-level id or [`NO_XID`].
     pub(crate) top: u64,
     pub(crate) children: F::Children,
+    /// Which ids end: [`NO_XID`] for the whole transaction, else the children from this one on.
+    pub(crate) end_from: u64,
     /// The id a probe asks for, and the leader's answer.
     pub(crate) probe: u64,
     pub(crate) answer: Membership,
@@ -52,6 +54,7 @@ impl<F: Form> Private<F> {
         snapshot: Snapshot::EMPTY,
         top: NO_XID,
         children: F::NO_CHILDREN,
+        end_from: NO_XID,
         probe: NO_XID,
         answer: Membership::Completed,
     };

@@ -130,4 +130,18 @@ pub trait SnapshotSession {
         &mut self,
         record: impl FnOnce(Xid, &[XidRun]) -> Result<(), E>,
     ) -> Result<Option<Xid>, EndError<E>>;
+
+    /// Ends the transaction's children from the id `from` on, while it goes on itself: a sub-transaction that is rolled back, with all that
+    /// began in it. `record` makes their final status readable, then they leave the running set, all at one instant.
+    ///
+    /// Without such children nothing is called. What holds for `record` in [`end`](Self::end) holds here. Where a set overflowed
+    /// ([`Membership::AskParent`]) such a child may pass for running as long as its parent runs: what it did is unseen either way.
+    ///
+    /// # Errors
+    /// As [`end`](Self::end); the children still run, and `record` is called again when this is.
+    fn end_children<E>(
+        &mut self,
+        from: Xid,
+        record: impl FnOnce(&[XidRun]) -> Result<(), E>,
+    ) -> Result<(), EndError<E>>;
 }

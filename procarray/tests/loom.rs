@@ -12,6 +12,9 @@ use loom::thread;
 use procarray::{FixedProcArray, Membership, SnapshotSession, SnapshotView, Snapshots, Xid};
 use txnkit_sync::model::{Histogram, assert_breaks, check, check_preempting};
 
+#[path = "loom/waits.rs"]
+mod waits;
+
 /// Sessions, old words, window words.
 type Array<const W: usize> = FixedProcArray<4, 4, W>;
 

@@ -37,6 +37,10 @@ fn eight_sessions_keep_the_order() {
                         assert_eq!(snapshot.membership(top), Membership::Running);
                         assert!(array.horizon() <= snapshot.xmin());
                         snapshots.lock().unwrap().push(snapshot);
+                        if let Some(child) = child.filter(|_| at % 4 == 0) {
+                            session.end_children(child, |_| Ok::<_, ()>(())).unwrap();
+                            assert!(session.owns(top) && !session.owns(child));
+                        }
                         if round < 2 || at % 3 != 0 {
                             session.end(|_, _| Ok::<_, ()>(())).unwrap();
                             assert_eq!(session.is_running(top).unwrap(), Membership::Completed);

@@ -161,6 +161,13 @@ impl<Y: Layout, L: RawRwLock> ListArray<Y, L> {
         self.members.write().end(self.layout.fields(slot), youngest);
     }
 
+    /// Takes the children of `slot` from `from` on out of the running set; `youngest` is the last of them.
+    pub(super) fn end_children(&self, slot: u32, from: Xid, youngest: Xid) {
+        let mut members = self.members.write();
+        self.layout.fields(slot).clear_children(from.low32());
+        members.ended(youngest);
+    }
+
     /// Ends what still runs in `slot`, releases its xmin and frees it.
     pub(super) fn leave(&self, slot: u32, youngest: Option<Xid>) {
         let fields = self.layout.fields(slot);
@@ -180,6 +187,10 @@ impl Members {
     /// Clears the ids and remembers the last one that ended.
     fn end(&mut self, fields: Fields<'_>, youngest: Xid) {
         fields.clear_ids();
+        self.ended(youngest);
+    }
+
+    fn ended(&mut self, youngest: Xid) {
         self.xmax = self.xmax.max(youngest.next().unwrap_or(Xid::MAX));
     }
 }

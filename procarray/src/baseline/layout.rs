@@ -112,6 +112,15 @@ impl Fields<'_> {
         }
     }
 
+    /// Shows no children from `from` on any more, of those it showed. The caller holds the array lock, exclusively.
+    pub(super) fn clear_children(&self, from: Xid32) {
+        let older = self
+            .shown_children()
+            .take_while(|&child| Xid32::new(child).precedes(from))
+            .count();
+        self.cached.store(older as u8, Ordering::Relaxed);
+    }
+
     /// Shows no ids any more. The caller holds the array lock, exclusively.
     pub(super) fn clear_ids(&self) {
         self.xid.store(0, Ordering::Relaxed);

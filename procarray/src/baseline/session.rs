@@ -135,6 +135,29 @@ impl<Y: Layout, L: RawRwLock> SnapshotSession for ListSession<'_, Y, L> {
         self.children.clear();
         Ok(Some(xid))
     }
+
+    /// Blocks on the array lock, exclusively, after `record` has returned.
+    fn end_children<E>(
+        &mut self,
+        from: Xid,
+        record: impl FnOnce(&[XidRun]) -> Result<(), E>,
+    ) -> Result<(), EndError<E>> {
+        let kept = self.children.partition_point(|run| run.last() < from);
+        let ending: Vec<XidRun> = self.children[kept..]
+            .iter()
+            .filter_map(|run| run.from(from))
+            .collect();
+        let (Some(first), Some(last)) = (ending.first(), ending.last()) else {
+            return Ok(());
+        };
+        record(&ending).map_err(EndError::NotRecorded)?;
+        self.array
+            .end_children(self.slot, first.first(), last.last());
+        let partly = self.children[kept].before(from);
+        self.children.truncate(kept);
+        self.children.extend(partly);
+        Ok(())
+    }
 }
 
 impl<Y: Layout, L: RawRwLock> Drop for ListSession<'_, Y, L> {

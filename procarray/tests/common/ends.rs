@@ -128,3 +128,73 @@ pub(crate) fn an_end_keeps_the_snapshot<P: Snapshots>(make: impl Fn(usize, Xid) 
     session.release();
     assert!(array.horizon() > xmin);
 }
+
+/// A sub-transaction is rolled back: its children leave, with their status, and the older ones and the parent run on.
+pub(crate) fn the_youngest_children_can_end_alone<P: Snapshots>(make: impl Fn(usize, Xid) -> P) {
+    let array = make(3, id(FIRST));
+    let [mut writer, mut reader] = [(); 2].map(|()| array.register().unwrap());
+    let mut parents = Parents::new();
+    let mut family = assign_family(&mut writer, 3, &mut parents);
+    pass(&array);
+    family.extend(&assign_family(&mut writer, 3, &mut parents)[1..]);
+    let undone = family.split_off(3);
+    let before = reader.snapshot().unwrap().clone();
+
+    let mut recorded = Vec::new();
+    let record = |children: &[XidRun]| {
+        recorded.extend(children.iter().flat_map(|run| run.iter()));
+        Ok::<_, ()>(())
+    };
+    assert_eq!(writer.end_children(undone[0], record), Ok(()));
+    assert_eq!(recorded, undone);
+    for &xid in &undone {
+        assert!(!writer.owns(xid) && !runs_now(&mut reader, xid, &parents));
+        assert!(
+            before.is_running_with(xid, |_| None),
+            "a taken snapshot does not change"
+        );
+    }
+    for &xid in &family {
+        assert!(writer.owns(xid) && runs_now(&mut reader, xid, &parents));
+    }
+    assert_eq!(array.horizon(), family[0]);
+
+    assert_eq!(writer.end_children(undone[0], |_| Err("called")), Ok(()));
+    let next = writer.assign_child().unwrap();
+    let mut recorded = Vec::new();
+    let record = |top: Xid, children: &[XidRun]| {
+        recorded.push(top);
+        recorded.extend(children.iter().flat_map(|run| run.iter()));
+        Ok::<_, ()>(())
+    };
+    writer.end(record).unwrap();
+    family.push(next);
+    assert_eq!(recorded, family, "what ended alone does not end again");
+}
+
+pub(crate) fn children_that_could_not_be_recorded_still_run<P: Snapshots>(
+    make: impl Fn(usize, Xid) -> P,
+) {
+    let array = make(3, id(FIRST));
+    let [mut writer, mut reader] = [(); 2].map(|()| array.register().unwrap());
+    let mut parents = Parents::new();
+    let family = assign_family(&mut writer, 4, &mut parents);
+    assert_eq!(
+        writer.end_children(family[2], |_| Err("disk full")),
+        Err(EndError::NotRecorded("disk full"))
+    );
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        writer.end_children(family[2], |_| -> Result<(), ()> { panic!("meant to") })
+    }));
+    assert!(panicked.is_err());
+    pass(&array);
+    for &xid in &family {
+        assert!(writer.owns(xid) && runs_now(&mut reader, xid, &parents));
+    }
+    assert_eq!(writer.end_children(family[0], |_| Ok::<_, ()>(())), Ok(()));
+    assert!(
+        family
+            .iter()
+            .all(|&xid| writer.owns(xid) == (xid == family[0]))
+    );
+}

@@ -106,6 +106,8 @@ macro_rules! suite {
                 ends::what_could_not_be_recorded_still_runs
                 ends::a_panic_while_recording_leaves_the_id_running
                 ends::an_end_keeps_the_snapshot
+                ends::the_youngest_children_can_end_alone
+                ends::children_that_could_not_be_recorded_still_run
                 horizons::an_idle_array_holds_nothing_back
                 horizons::a_running_id_holds_it
                 horizons::a_child_does_not_hold_it_longer_than_its_parent

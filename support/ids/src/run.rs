@@ -78,6 +78,33 @@ impl XidRun {
         fits
     }
 
+    /// The part from `xid` on, if any of the run is.
+    #[inline]
+    pub const fn from(self, xid: Xid) -> Option<Self> {
+        let skipped = xid.get().saturating_sub(self.first.get());
+        if skipped >= self.len as u64 {
+            return None;
+        }
+        Some(Self {
+            first: Xid::new(self.first.get() + skipped),
+            len: self.len - skipped as u32,
+        })
+    }
+
+    /// The part before `xid`, if any of the run is.
+    #[inline]
+    pub const fn before(self, xid: Xid) -> Option<Self> {
+        let kept = xid.get().saturating_sub(self.first.get());
+        match kept {
+            0 => None,
+            kept if kept < self.len as u64 => Some(Self {
+                first: self.first,
+                len: kept as u32,
+            }),
+            _ => Some(self),
+        }
+    }
+
     /// The ids, oldest first.
     #[inline]
     pub const fn iter(self) -> XidRunIter {

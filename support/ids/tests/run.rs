@@ -60,3 +60,16 @@ fn a_run_takes_in_only_the_id_right_after_its_last() {
     assert!(!at_end.extend_with(Xid::new(1 << 32)));
     assert!(!at_end.extend_with(Xid::new((1 << 32) + 3)));
 }
+
+#[test]
+fn a_run_divides_at_an_id() {
+    let run = XidRun::new(Xid::new(100), 3).unwrap();
+    for at in 90..110 {
+        let at = Xid::new(at);
+        let ids = |part: Option<XidRun>| part.into_iter().flatten().collect::<Vec<_>>();
+        let (older, younger): (Vec<Xid>, Vec<Xid>) = run.iter().partition(|&xid| xid < at);
+        assert_eq!((ids(run.before(at)), ids(run.from(at))), (older, younger));
+    }
+    assert_eq!(run.from(Xid::MAX), None);
+    assert_eq!(run.before(Xid::MAX), Some(run));
+}

@@ -192,6 +192,24 @@ impl SnapshotSession for NaiveSession<'_> {
         self.top = None;
         Ok(Some(top))
     }
+
+    fn end_children<E>(
+        &mut self,
+        from: Xid,
+        record: impl FnOnce(&[XidRun]) -> Result<(), E>,
+    ) -> Result<(), EndError<E>> {
+        // Every run holds one id here.
+        let kept = self.children.partition_point(|run| run.last() < from);
+        if kept == self.children.len() {
+            return Ok(());
+        }
+        record(&self.children[kept..]).map_err(EndError::NotRecorded)?;
+        let mut state = self.array.lock();
+        for child in self.children.drain(kept..).flatten() {
+            state.running.remove(&child.get());
+        }
+        Ok(())
+    }
 }
 
 impl Drop for NaiveSession<'_> {
