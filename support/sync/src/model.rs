@@ -44,8 +44,8 @@ pub fn is_broken(name: &'static str) -> bool {
 /// Loom: at most 2 preemptions, unless `LOOM_MAX_PREEMPTIONS` says otherwise: bounded, so not exhaustive. A model that needs more
 /// than 200 seconds (`LOOM_MAX_DURATION`) fails, since what it did not come to was not checked.
 ///
-/// Shuttle: 200 random schedules, all orderings taken as sequentially consistent. When one fails it prints the seed; with that in the environment
-/// variable `SHUTTLE_RANDOM_SEED` the same schedule comes first.
+/// Shuttle: 1000 random schedules from a fixed seed, or from that in the environment variable `SHUTTLE_RANDOM_SEED`, all orderings taken as
+/// sequentially consistent.
 pub fn check(f: impl Fn() + Send + Sync + 'static) {
     check_preempting(2, f);
 }
@@ -81,7 +81,14 @@ fn run(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
 
 #[cfg(txnkit_model = "shuttle")]
 fn run(_preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
-    shuttle::check_random(f, 200);
+    const SCHEDULES: usize = 1000;
+    let seed = env::var("SHUTTLE_RANDOM_SEED").map_or(1, |seed| {
+        seed.parse()
+            .expect("SHUTTLE_RANDOM_SEED is a number that a failed run has printed")
+    });
+    std::println!("SHUTTLE_RANDOM_SEED={seed}");
+    let scheduler = shuttle::scheduler::RandomScheduler::new_from_seed(seed, SCHEDULES);
+    shuttle::Runner::new(scheduler, shuttle::Config::new()).run(f);
 }
 
 #[cfg(not(any(txnkit_model = "loom", txnkit_model = "shuttle")))]

@@ -1,6 +1,6 @@
 //! The locks under shuttle: more threads than loom can take, in random schedules.
 //!
-//! A failure prints the seed of its schedule; with `SHUTTLE_RANDOM_SEED=<seed>` that schedule comes first.
+//! The schedules come from the printed `SHUTTLE_RANDOM_SEED`, the same ones every time unless it is set; a failure prints one that replays it.
 #![cfg(txnkit_model = "shuttle")]
 
 extern crate alloc;
