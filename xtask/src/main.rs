@@ -5,6 +5,7 @@
 extern crate alloc;
 
 mod bench;
+mod scratch;
 mod test;
 mod tidy;
 
@@ -25,6 +26,8 @@ struct Cli {
 enum Command {
     Bench(bench::Args),
     Test(test::Args),
+    /// Builds each library's first example in a crate outside the workspace
+    Scratch,
     /// Checks of the tree itself: wording, white space, what each crate has to carry.
     Tidy,
 }
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Bench(args) => bench::run(args),
         Command::Test(args) => test::run(args),
+        Command::Scratch => scratch::run(),
         Command::Tidy => tidy::run(),
     };
     match done {

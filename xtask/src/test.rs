@@ -23,12 +23,19 @@ pub(crate) struct Args {
 const BARE: &str = "thumbv7em-none-eabi";
 
 /// Crates that work without std.
-const BARE_CRATES: &[&str] = &["txnkit-ids", "txnkit-sync", "procarray", "slru"];
+const BARE_CRATES: &[&str] = &[
+    "txnkit-ids",
+    "txnkit-sync",
+    "txnkit-redo",
+    "procarray",
+    "slru",
+];
 
 /// Every package.
 const PACKAGES: &[&str] = &[
     "txnkit-ids",
     "txnkit-sync",
+    "txnkit-redo",
     "procarray",
     "slru",
     "txn-manager",
@@ -112,6 +119,10 @@ fn steps(root: &Path) -> Vec<Step> {
         Step::cargo("docs", "doc --workspace --no-deps --all-features")
             .env("RUSTDOCFLAGS", "-D warnings"),
     );
+    steps.push(Step::cargo(
+        "examples outside the workspace",
+        "xtask scratch",
+    ));
     steps.push(Step::cargo("benches compile", "bench --workspace --no-run"));
     steps.push(Step::new(
         "target without std",
@@ -139,6 +150,7 @@ fn steps(root: &Path) -> Vec<Step> {
 fn models(root: &Path, arm: &str) -> Vec<Step> {
     let crates = [
         ("txnkit-sync", "support/sync"),
+        ("txnkit-redo", "support/redo"),
         ("procarray", "procarray"),
         ("slru", "slru"),
     ];

@@ -11,6 +11,7 @@ const MECHANISMS: &[&str] = &[
     "slru/src",
     "txn-manager/src",
     "support/ids/src",
+    "support/redo/src",
 ];
 
 /// What those crates must not name.
@@ -31,6 +32,7 @@ const CRATES: &[&str] = &[
     "xtask",
     "support/ids",
     "support/sync",
+    "support/redo",
 ];
 
 pub(crate) fn run() -> Result<()> {
