@@ -102,22 +102,9 @@ impl<F: Form> Array<F> {
         }
     }
 
-    /// How many sessions can be registered at a time.
-    pub fn capacity(&self) -> usize {
-        self.slots.as_ref().len()
-    }
-
     /// Changes whenever transactions have ended: equal counts mean equal running sets. Wait-free.
     pub fn completion_count(&self) -> u64 {
         self.done.stable_count() / 2
-    }
-
-    /// From `stop` on no id is handed out; before the first call there is no limit. Wait-free.
-    ///
-    /// Sessions that ask at the same moment may each still get one id at or after `stop`: at most as many as there are
-    /// sessions. Keep that much distance from where it hurts.
-    pub fn set_stop(&self, stop: Xid) {
-        self.ids.stop.store(stop.get(), Ordering::Relaxed);
     }
 
     /// Hands out an id whose low half is not special.
@@ -169,7 +156,7 @@ impl<F: Form> Snapshots for Array<F> {
             }
         }
         Err(RegisterError {
-            sessions: self.capacity(),
+            sessions: self.sessions(),
         })
     }
 
@@ -183,6 +170,16 @@ impl<F: Form> Snapshots for Array<F> {
     fn next_xid(&self) -> Xid {
         Xid::new(skip_special(self.ids.next.load(Ordering::Relaxed)))
     }
+
+    /// Wait-free.
+    fn sessions(&self) -> usize {
+        self.slots.as_ref().len()
+    }
+
+    /// Wait-free.
+    fn set_stop(&self, stop: Xid) {
+        self.ids.stop.store(stop.get(), Ordering::Relaxed);
+    }
 }
 
 impl<F: Form> fmt::Debug for Array<F> {
@@ -190,7 +187,7 @@ impl<F: Form> fmt::Debug for Array<F> {
         f.debug_struct("ProcArray")
             .field("next", &self.next_xid())
             .field("oldest_running", &self.done.oldest())
-            .field("capacity", &self.capacity())
+            .field("sessions", &self.sessions())
             .finish_non_exhaustive()
     }
 }

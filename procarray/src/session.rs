@@ -141,13 +141,10 @@ impl<F: Form> SnapshotSession for Session<'_, F> {
     }
 
     fn owns(&self, xid: Xid) -> bool {
+        let children = self.hold.children.as_ref();
+        let run = children.partition_point(|run| run.last() < xid);
         xid.get() == self.hold.top && self.hold.top != NO_XID
-            || self
-                .hold
-                .children
-                .as_ref()
-                .iter()
-                .any(|run| run.contains(xid))
+            || children.get(run).is_some_and(|run| run.contains(xid))
     }
 
     /// Wait-free when nothing has ended since the session's last copy (a load; with the first of a transaction also a store, a fence

@@ -69,6 +69,15 @@ pub trait Snapshots: Send + Sync {
 
     /// The first id that is not handed out yet.
     fn next_xid(&self) -> Xid;
+
+    /// How many sessions can be registered at a time.
+    fn sessions(&self) -> usize;
+
+    /// From `stop` on no id is handed out; before the first call there is no such limit.
+    ///
+    /// Sessions that ask at the same moment may each still get one id at or after `stop`: fewer than there are
+    /// [`sessions`](Self::sessions). Keep that much distance from where it hurts.
+    fn set_stop(&self, stop: Xid);
 }
 
 /// One connection's handle: at most one transaction and one registered snapshot at a time.

@@ -86,9 +86,6 @@ fn ended_ids(snapshot: &impl SnapshotView, next: Xid) -> Vec<u64> {
 fn broken_steps_are_found() {
     assert_breaks(
         "eight_sessions_keep_the_order",
-        &[
-            "procarray.done.old-forgotten",
-            "procarray.ends.no-unpark",
-        ],
+        &["procarray.done.old-forgotten", "procarray.ends.no-unpark"],
     );
 }

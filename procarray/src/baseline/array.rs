@@ -240,6 +240,16 @@ impl<Y: Layout, L: RawRwLock> Snapshots for ListArray<Y, L> {
     fn next_xid(&self) -> Xid {
         self.ids.next()
     }
+
+    /// Wait-free.
+    fn sessions(&self) -> usize {
+        self.sessions
+    }
+
+    /// Blocks on the id lock, exclusively. No id at or after `stop` is handed out once this has returned.
+    fn set_stop(&self, stop: Xid) {
+        self.ids.set_stop(stop);
+    }
 }
 
 impl<Y: Layout, L: RawRwLock> fmt::Debug for ListArray<Y, L> {

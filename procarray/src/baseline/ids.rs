@@ -18,6 +18,8 @@ struct Counter {
     next: Xid,
     /// No id from here on, until the horizon has been looked at again.
     stop: Xid,
+    /// No id from here on, until the caller says so.
+    callers_stop: Xid,
 }
 
 impl<L: RawRwLock> Ids<L> {
@@ -29,7 +31,11 @@ impl<L: RawRwLock> Ids<L> {
     fn with_reach(first: Xid, reach: u64) -> Self {
         let stop = stop_for(first, reach);
         Self {
-            counter: RwLock::new(Counter { next: first, stop }),
+            counter: RwLock::new(Counter {
+                next: first,
+                stop,
+                callers_stop: Xid::MAX,
+            }),
             reach,
         }
     }
@@ -37,6 +43,10 @@ impl<L: RawRwLock> Ids<L> {
     /// The first id not handed out.
     pub(super) fn next(&self) -> Xid {
         self.counter.read().next
+    }
+
+    pub(super) fn set_stop(&self, stop: Xid) {
+        self.counter.write().callers_stop = stop;
     }
 
     /// Hands out an id. `show` makes it visible before a later one can be handed out; `horizon` is asked at the limit, with
@@ -54,7 +64,7 @@ impl<L: RawRwLock> Ids<L> {
             counter = self.counter.write();
             counter.stop = counter.stop.max(stop);
         }
-        let (xid, stop) = (counter.next, counter.stop);
+        let (xid, stop) = (counter.next, counter.stop.min(counter.callers_stop));
         match xid.next() {
             Some(next) if xid < stop => {
                 show(xid.low32());

@@ -1,6 +1,8 @@
 //! Which ids are handed out, and what is known of those that are not.
 
-use procarray::{Membership, SnapshotSession, SnapshotView, Snapshots, Xid};
+use std::thread;
+
+use procarray::{AssignError, Membership, SnapshotSession, SnapshotView, Snapshots, Xid};
 
 use super::{FIRST, Parents, assign_family, end, id, pass, runs, runs_now};
 
@@ -158,4 +160,44 @@ pub(crate) fn equal_low_halves_are_different_ids<P: Snapshots>(make: impl Fn(usi
             "{like}"
         );
     }
+}
+
+pub(crate) fn at_the_stop_no_id_is_handed_out<P: Snapshots>(make: impl Fn(usize, Xid) -> P) {
+    let array = make(2, id(FIRST));
+    array.set_stop(id(FIRST + 2));
+    let [mut one, mut other] = [(); 2].map(|()| array.register().unwrap());
+    one.assign().unwrap();
+    one.assign_child().unwrap();
+    let stopped = AssignError::Stopped {
+        next: id(FIRST + 2),
+        stop: id(FIRST + 2),
+    };
+    assert_eq!(one.assign(), Ok(id(FIRST)), "the id it has is no new one");
+    assert_eq!(one.assign_child(), Err(stopped));
+    assert_eq!(other.assign(), Err(stopped));
+    assert_eq!((other.xid(), array.next_xid()), (None, id(FIRST + 2)));
+    assert!(other.snapshot().is_ok(), "reading goes on");
+    end(&mut one);
+    array.set_stop(id(FIRST + 3));
+    assert_eq!(other.assign(), Ok(id(FIRST + 2)));
+    assert!(one.assign().is_err());
+}
+
+pub(crate) fn few_ids_slip_past_the_stop<P: Snapshots>(make: impl Fn(usize, Xid) -> P) {
+    const SESSIONS: usize = 4;
+    let array = make(SESSIONS, id(FIRST));
+    let stop = FIRST + 1000;
+    array.set_stop(id(stop));
+    thread::scope(|scope| {
+        for _ in 0..SESSIONS {
+            scope.spawn(|| {
+                let mut session = array.register().unwrap();
+                while session.assign().is_ok() {
+                    end(&mut session);
+                }
+            });
+        }
+    });
+    let next = array.next_xid().get();
+    assert!((stop..stop + SESSIONS as u64).contains(&next), "{next}");
 }

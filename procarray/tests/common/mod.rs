@@ -96,6 +96,8 @@ macro_rules! suite {
                 ids::a_child_is_younger_than_its_parent
                 ids::owned_are_the_running_transactions_ids_only
                 ids::next_is_the_first_not_handed_out
+                ids::at_the_stop_no_id_is_handed_out
+                ids::few_ids_slip_past_the_stop
                 ids::special_ids_are_not_handed_out
                 ids::special_ids_have_ended
                 ids::a_set_can_span_two_epochs

@@ -16,7 +16,10 @@ pub(crate) fn slots_run_out_and_come_back<P: Snapshots>(make: impl Fn(usize, Xid
         }
     };
     assert!(sessions.len() >= 3);
-    assert_eq!(error.sessions, sessions.len());
+    assert_eq!(
+        (error.sessions, array.sessions()),
+        (sessions.len(), sessions.len())
+    );
     assert!(
         sessions
             .iter_mut()
