@@ -7,7 +7,7 @@ use alloc::collections::VecDeque;
 use core::mem;
 
 use anyhow::{Result, ensure};
-use txn_manager::{Core, Isolation, Redo, Session, Snapshots, StatusStore, Xid, XidState};
+use txn_manager::{Core, Isolation, Mechanisms, Session, StatusStore, Xid, XidState};
 use txnkit_sync::Padded;
 use txnkit_sync::atomic::{AtomicU64, Ordering};
 use txnkit_sync::lock::{Mutex, SpinLock};
@@ -46,10 +46,7 @@ impl Version {
     }
 
     /// The version that the session's statement sees.
-    fn seen_by<P: Snapshots, S: StatusStore, R: Redo>(
-        &self,
-        session: &Session<'_, P, S, R>,
-    ) -> Result<Option<&Self>> {
+    fn seen_by<M: Mechanisms>(&self, session: &Session<'_, M>) -> Result<Option<&Self>> {
         let mut version = Some(self);
         while let Some(v) = version {
             if session.visible(v.xmin, v.xmax)? {
@@ -143,7 +140,7 @@ impl Horizon {
     }
 
     /// One that is not older than [`HORIZON_AGE`] ids; `now` is a recent id.
-    fn fresh<P: Snapshots, S: StatusStore, R: Redo>(&self, core: &Core<P, S, R>, now: Xid) -> Xid {
+    fn fresh<M: Mechanisms>(&self, core: &Core<M>, now: Xid) -> Xid {
         let computed_at = self.computed_at.load(Ordering::Relaxed);
         let stale = now.get() >= computed_at + HORIZON_AGE;
         // One session computes it, the others go on with what there is.
@@ -231,11 +228,7 @@ impl Table {
     ///
     /// # Errors
     /// When there is no such row, or the visibility cannot be told.
-    pub fn read<P: Snapshots, S: StatusStore, R: Redo>(
-        &self,
-        session: &Session<'_, P, S, R>,
-        row: usize,
-    ) -> Result<Option<i32>> {
+    pub fn read<M: Mechanisms>(&self, session: &Session<'_, M>, row: usize) -> Result<Option<i32>> {
         let newest = self.row(row)?.lock();
         Ok(newest.seen_by(session)?.map(|version| version.value))
     }
@@ -244,11 +237,11 @@ impl Table {
     ///
     /// # Errors
     /// When the statement sees no such row, the other transaction does not end in half a minute, or the manager reports an error.
-    pub fn add<P: Snapshots, S: StatusStore, R: Redo>(
+    pub fn add<M: Mechanisms>(
         &self,
-        core: &Core<P, S, R>,
+        core: &Core<M>,
         horizon: &Horizon,
-        session: &mut Session<'_, P, S, R>,
+        session: &mut Session<'_, M>,
         row: usize,
         delta: i32,
     ) -> Result<Update> {
@@ -307,10 +300,7 @@ impl Table {
     ///
     /// # Errors
     /// When a visibility cannot be told, or a row is not seen at all.
-    pub fn sum<P: Snapshots, S: StatusStore, R: Redo>(
-        &self,
-        session: &Session<'_, P, S, R>,
-    ) -> Result<i64> {
+    pub fn sum<M: Mechanisms>(&self, session: &Session<'_, M>) -> Result<i64> {
         let mut sum = 0;
         for row in 0..self.len() {
             let value = self.read(session, row)?;
@@ -325,9 +315,9 @@ impl Table {
 }
 
 /// Most rows are pruned by one comparison; a long chain is worth a horizon and a walk, at every doubling of its length.
-fn prune_cheaply<P: Snapshots, S: StatusStore, R: Redo>(
+fn prune_cheaply<M: Mechanisms>(
     newest: &mut Version,
-    core: &Core<P, S, R>,
+    core: &Core<M>,
     horizon: &Horizon,
     me: Xid,
 ) -> Option<Box<Version>> {
@@ -406,9 +396,9 @@ impl History {
     ///
     /// # Errors
     /// When the status of an old line cannot be told.
-    pub fn insert<P: Snapshots, S: StatusStore, R: Redo>(
+    pub fn insert<M: Mechanisms>(
         &self,
-        core: &Core<P, S, R>,
+        core: &Core<M>,
         horizon: &Horizon,
         client: usize,
         entry: Entry,
@@ -442,10 +432,7 @@ impl History {
     ///
     /// # Errors
     /// When a visibility cannot be told.
-    pub fn total<P: Snapshots, S: StatusStore, R: Redo>(
-        &self,
-        session: &Session<'_, P, S, R>,
-    ) -> Result<Total> {
+    pub fn total<M: Mechanisms>(&self, session: &Session<'_, M>) -> Result<Total> {
         let mut total = Total::default();
         for shard in &self.shards {
             let shard = shard.lock();
@@ -469,11 +456,7 @@ impl Default for History {
 
 impl Shard {
     /// Folds the oldest chunk if all of its writers have ended for everybody.
-    fn fold_oldest<P: Snapshots, S: StatusStore, R: Redo>(
-        &mut self,
-        core: &Core<P, S, R>,
-        horizon: Xid,
-    ) -> Result<()> {
+    fn fold_oldest<M: Mechanisms>(&mut self, core: &Core<M>, horizon: Xid) -> Result<()> {
         let foldable = |chunk: &Vec<Entry>| chunk.iter().all(|entry| entry.xid < horizon);
         let Some(chunk) = self.chunks.pop_front_if(|chunk| foldable(chunk)) else {
             return Ok(());

@@ -24,6 +24,7 @@ const FILE: u64 = 1 << 30;
 const COMMIT: u8 = 1;
 const ABORT: u8 = 2;
 const CHANGE: u8 = 3;
+const RESERVE: u8 = 4;
 
 /// The log. Dropping it writes the rest and ends the background thread.
 #[derive(Debug)]
@@ -184,6 +185,16 @@ impl Redo for SharedLog {
     fn abort(&self, xid: Xid, _: &[XidRun]) {
         // Without the record the id is aborted all the same.
         let _ = self.shared.append(ABORT, xid, &[]);
+    }
+
+    fn reserve_ids(&self, end: Xid) -> Result<(), RedoError> {
+        self.shared.append(RESERVE, end, &[])?;
+        self.shared.write();
+        // A failed write has broken the log, which the next record would be told.
+        match &self.shared.insert.lock().broken {
+            Some(broken) => Err(RedoError::new(broken.clone())),
+            None => Ok(()),
+        }
     }
 
     fn change(&self, xid: Xid, image: &[u8]) -> Result<Lsn, RedoError> {

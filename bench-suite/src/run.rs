@@ -34,7 +34,7 @@ const LONGEST_LATENCY_NS: u64 = 60_000_000_000;
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The manager that cells run on.
-pub type BenchCore<P> = Core<P, StatusLog<MemoryStore>, SharedLog>;
+pub type BenchCore<P> = Core<(P, StatusLog<MemoryStore>, SharedLog)>;
 
 /// A manager over this array, with all that a cell needs around it.
 ///

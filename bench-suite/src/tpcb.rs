@@ -5,7 +5,7 @@
 //! its own, as under read committed.
 
 use anyhow::{Result, ensure};
-use txn_manager::{Core, Isolation, Redo, Session, Snapshots, StatusStore};
+use txn_manager::{Core, Isolation, Mechanisms, Session};
 
 use crate::cell::Tables;
 use crate::heap::{Entry, History, Horizon, Table, Total, Update};
@@ -112,10 +112,10 @@ impl Bank {
     ///
     /// # Errors
     /// What the heap or the manager reports; the transaction is left as it is, to be aborted by the session's drop.
-    pub fn transact<P: Snapshots, S: StatusStore, R: Redo>(
+    pub fn transact<M: Mechanisms>(
         &self,
-        core: &Core<P, S, R>,
-        session: &mut Session<'_, P, S, R>,
+        core: &Core<M>,
+        session: &mut Session<'_, M>,
         isolation: Isolation,
         client: usize,
         transfer: Transfer,
@@ -147,7 +147,7 @@ impl Bank {
                     });
                 }
             }
-            self.log::<ROW_IMAGE, _, _, _>(session)?;
+            self.log::<ROW_IMAGE, _>(session)?;
             session.end_statement();
             if step == 0 {
                 session.statement()?;
@@ -171,7 +171,7 @@ impl Bank {
                 delta,
             },
         )?;
-        self.log::<HISTORY_IMAGE, _, _, _>(session)?;
+        self.log::<HISTORY_IMAGE, _>(session)?;
         session.end_statement();
         session.commit()?;
         Ok(Outcome {
@@ -180,10 +180,7 @@ impl Bank {
         })
     }
 
-    fn log<const BYTES: usize, P: Snapshots, S: StatusStore, R: Redo>(
-        &self,
-        session: &mut Session<'_, P, S, R>,
-    ) -> Result<()> {
+    fn log<const BYTES: usize, M: Mechanisms>(&self, session: &mut Session<'_, M>) -> Result<()> {
         if self.tables == Tables::Permanent {
             session.change(&[b'x'; BYTES])?;
         }
@@ -195,11 +192,7 @@ impl Bank {
     ///
     /// # Errors
     /// Says what does not fit; the session must be outside a transaction.
-    pub fn check<P: Snapshots, S: StatusStore, R: Redo>(
-        &self,
-        session: &mut Session<'_, P, S, R>,
-        committed: u64,
-    ) -> Result<()> {
+    pub fn check<M: Mechanisms>(&self, session: &mut Session<'_, M>, committed: u64) -> Result<()> {
         session.begin(Isolation::ReadCommitted)?;
         session.statement()?;
         let accounts = self.accounts.sum(session)?;

@@ -8,8 +8,14 @@ use bench_suite::heap::{Entry, History, Horizon, Table, Total, Update};
 use procarray::ProcArray;
 use txn_manager::{Isolation, Session, TxnManager, Xid};
 
-type TestSession<'a> =
-    Session<'a, ProcArray, slru::StatusLog<slru::MemoryStore>, txn_manager::NoRedo>;
+type TestSession<'a> = Session<
+    'a,
+    (
+        ProcArray,
+        slru::StatusLog<slru::MemoryStore>,
+        txn_manager::NoRedo,
+    ),
+>;
 
 struct Fixture {
     core: TxnManager,

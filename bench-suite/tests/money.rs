@@ -63,6 +63,10 @@ impl Redo for Halts {
 
     fn abort(&self, _: Xid, _: &[XidRun]) {}
 
+    fn reserve_ids(&self, _: Xid) -> Result<(), RedoError> {
+        Ok(())
+    }
+
     fn change(&self, _: Xid, _: &[u8]) -> Result<Lsn, RedoError> {
         let nth = {
             let mut changes = self.changes.lock().unwrap();

@@ -53,3 +53,10 @@ fn a_record_that_can_never_fit_is_refused() {
     );
     log.commit(Xid::new(3), &[]).unwrap();
 }
+
+#[test]
+fn a_reservation_is_written_before_it_counts() {
+    let log = SharedLog::start().unwrap();
+    log.reserve_ids(Xid::new(1000)).unwrap();
+    assert_eq!(log.bytes(), HEADER);
+}

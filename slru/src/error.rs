@@ -54,6 +54,13 @@ pub enum StatusErrorKind {
         /// The status asked for.
         wanted: Status,
     },
+    /// The one cannot be recorded as the other's parent: it is not older, too much older, never handed out, or another one is recorded.
+    NotParent {
+        /// The child.
+        child: Xid,
+        /// What was to be its parent.
+        parent: Xid,
+    },
     /// A log cannot begin after its own next id.
     Backwards {
         /// The oldest id given.
@@ -130,6 +137,10 @@ impl fmt::Display for StatusErrorKind {
             Self::NotFinal { wanted } => {
                 write!(f, "a transaction ends as Committed or Aborted, not as {wanted:?}")
             }
+            Self::NotParent { child, parent } => write!(
+                f,
+                "transaction {parent} cannot be recorded as the parent of {child}: a parent is an older id that was handed out, and there is one at most"
+            ),
             Self::Backwards { oldest, next } => {
                 write!(f, "a log of transactions {oldest} to {next} ends before it begins")
             }

@@ -15,6 +15,7 @@ mod log;
 #[cfg(feature = "alloc")]
 mod memory;
 mod page;
+mod parents;
 mod pool;
 mod status;
 mod store;
@@ -45,5 +46,8 @@ pub use log::{PagedStatusLog, status_pages};
 #[cfg(feature = "alloc")]
 pub use memory::MemoryStore;
 pub use page::{PAGE_BYTES, PageBuf};
+pub use parents::PagedParents;
+#[cfg(feature = "alloc")]
+pub use parents::Parents;
 pub use status::{Status, StatusStore};
 pub use store::{Found, LogFirst, NoStore, PageStore, StoreError};

@@ -3,7 +3,7 @@
 use core::error::Error;
 use core::fmt;
 
-use procarray::{AssignError, WouldBlock};
+use procarray::{AssignError, Deadlock, WouldBlock};
 use slru::StatusError;
 use txnkit_ids::{Lsn, Xid};
 
@@ -22,6 +22,8 @@ pub enum StateError {
     NotBegun,
     /// No statement is under way: call `statement`.
     NoStatement,
+    /// The savepoint was released, rolled back past, or is not this transaction's.
+    NoSavepoint,
     /// The commit record is written, so the transaction can only be committed: call `commit` again.
     InDoubt {
         /// The commit record's position.
@@ -40,6 +42,7 @@ impl fmt::Display for StateError {
             }
             Self::NotBegun => f.write_str("no transaction is under way in this session; call begin first"),
             Self::NoStatement => f.write_str("no statement is under way in this session; call statement first"),
+            Self::NoSavepoint => f.write_str("there is no such savepoint in this transaction any more; it was released or rolled back past"),
             Self::InDoubt { lsn } => {
                 write!(f, "the commit record is written at {lsn}, only its status is missing; call commit again")
             }
@@ -111,6 +114,8 @@ pub enum WriteError {
     Assign(AssignError),
     /// The redo log did not take the change; abort the transaction.
     Redo(RedoError),
+    /// A savepoint's parent could not be recorded; abort the transaction.
+    Parent(StatusError),
 }
 
 impl fmt::Display for WriteError {
@@ -119,6 +124,10 @@ impl fmt::Display for WriteError {
             Self::State(error) => error.fmt(f),
             Self::Assign(error) => error.fmt(f),
             Self::Redo(error) => error.fmt(f),
+            Self::Parent(error) => write!(
+                f,
+                "the savepoint's place in its transaction could not be recorded: {error}; abort the transaction"
+            ),
         }
     }
 }
@@ -129,6 +138,7 @@ impl Error for WriteError {
             Self::State(_) => None,
             Self::Assign(error) => Some(error),
             Self::Redo(error) => Some(error),
+            Self::Parent(error) => Some(error),
         }
     }
 }
@@ -264,10 +274,12 @@ impl From<WouldBlock> for AbortError {
 }
 
 /// A transaction's end was not awaited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum WaitError {
-    /// It still runs. It may be waiting for this session in turn: abort, or wait again.
+    /// This and other transactions wait for each other, and this is the youngest of them: abort it.
+    Deadlock(Deadlock),
+    /// It still runs: abort, or wait again.
     Timeout {
         /// Who was waited for.
         xid: Xid,
@@ -286,16 +298,17 @@ pub enum WaitError {
         /// The first id not handed out.
         next: Xid,
     },
-    /// Waiting is impossible here; ask again.
-    WouldBlock,
+    /// Whether it runs could not be told.
+    Read(ReadError),
 }
 
 impl fmt::Display for WaitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Deadlock(deadlock) => deadlock.fmt(f),
             Self::Timeout { xid, waited_ns } => write!(
                 f,
-                "transaction {xid} still runs after {} ms; it may be waiting for this session: abort this transaction, or wait again",
+                "transaction {xid} still runs after {} ms; abort this transaction, or wait again",
                 waited_ns / 1_000_000
             ),
             Self::Own { xid } => {
@@ -310,15 +323,29 @@ impl fmt::Display for WaitError {
                     "transaction {xid} cannot be waited for: the next id is {next}; check where the id came from"
                 )
             }
-            Self::WouldBlock => WouldBlock.fmt(f),
+            Self::Read(error) => error.fmt(f),
         }
     }
 }
 
-impl Error for WaitError {}
+impl Error for WaitError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Deadlock(deadlock) => Some(deadlock),
+            Self::Read(error) => Some(error),
+            _ => None,
+        }
+    }
+}
 
-impl From<WouldBlock> for WaitError {
-    fn from(_: WouldBlock) -> Self {
-        Self::WouldBlock
+impl From<ReadError> for WaitError {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error)
+    }
+}
+
+impl From<StatusError> for WaitError {
+    fn from(error: StatusError) -> Self {
+        Self::Read(error.into())
     }
 }

@@ -6,13 +6,15 @@ extern crate alloc;
 mod error;
 mod manager;
 mod redo;
+mod reserve;
+mod savepoint;
 mod session;
-mod waiters;
 
 pub use error::{AbortError, CommitError, ReadError, StateError, WaitError, WriteError};
-pub use manager::{Core, TxnManager};
-pub use procarray::{AssignError, RegisterError, Snapshots};
+pub use manager::{Core, Mechanisms, TxnManager};
+pub use procarray::{AssignError, Deadlock, RegisterError, Snapshots};
 pub use redo::{NoRedo, Redo, RedoError};
+pub use savepoint::Savepoint;
 pub use session::{Isolation, Session, XidState};
 pub use slru::{Status, StatusError, StatusStore};
 pub use txnkit_ids::{Lsn, Xid, XidRun};

@@ -20,6 +20,12 @@ pub trait Redo: Send + Sync {
     /// Notes that `xid` and its children aborted. Recovery takes an id without a commit record for aborted, so this may be lost.
     fn abort(&self, xid: Xid, children: &[XidRun]);
 
+    /// Notes that ids before `end` may be in use, durably before it returns: after a crash ids are handed out from the last such `end` on.
+    ///
+    /// # Errors
+    /// An `Err` promises nothing: the note may or may not be in the log. It is asked for again.
+    fn reserve_ids(&self, end: Xid) -> Result<(), RedoError>;
+
     /// Appends a change made by `xid` and returns its position.
     ///
     /// # Errors
@@ -37,6 +43,10 @@ impl Redo for NoRedo {
     }
 
     fn abort(&self, _: Xid, _: &[XidRun]) {}
+
+    fn reserve_ids(&self, _: Xid) -> Result<(), RedoError> {
+        Ok(())
+    }
 
     fn change(&self, _: Xid, _: &[u8]) -> Result<Lsn, RedoError> {
         Ok(Lsn::INVALID)

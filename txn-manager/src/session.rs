@@ -1,21 +1,21 @@
 //! One connection: its transaction, its snapshot, what it sees.
 
-use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::fmt;
 use core::mem;
-use core::time::Duration;
 use std::time::Instant;
 
-use procarray::{EndError, Membership, SnapshotSession, SnapshotView, Snapshots, WouldBlock};
+use procarray::{
+    AssignError, EndError, Membership, SnapshotSession, SnapshotView, Snapshots, Waiter, WouldBlock,
+};
 use slru::{Status, StatusStore};
 use txnkit_ids::{Lsn, Xid, XidRun};
-use txnkit_sync::new_park;
-use txnkit_sync::park::{DefaultPark, Park};
 
 use crate::error::{AbortError, CommitError, ReadError, StateError, WaitError, WriteError};
-use crate::manager::Core;
+use crate::manager::{Core, Mechanisms};
 use crate::redo::Redo;
+use crate::savepoint::{Levels, Savepoint};
 
 /// How long a transaction's snapshot lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,24 +51,29 @@ enum State {
 ///
 /// Dropping it aborts its transaction. A transaction whose commit record is written already
 /// ([`CommitError::InDoubt`]) is committed instead, if its status can be set by then.
-pub struct Session<'a, P: Snapshots + 'a, S: StatusStore, R: Redo> {
-    core: &'a Core<P, S, R>,
-    array: P::Session<'a>,
+pub struct Session<'a, M: Mechanisms + 'a> {
+    core: &'a Core<M>,
+    array: <M::Array as Snapshots>::Session<'a>,
     state: State,
     /// Is the array's last snapshot this transaction's, and registered?
     has_snapshot: bool,
-    parker: Arc<DefaultPark>,
+    savepoints: Levels,
+    waiter: Waiter<'a>,
 }
 
-impl<'a, P: Snapshots, S: StatusStore, R: Redo> Session<'a, P, S, R> {
-    pub(crate) fn new(core: &'a Core<P, S, R>, array: P::Session<'a>) -> Self {
-        let parker = Arc::new(new_park!(DefaultPark));
+impl<'a, M: Mechanisms> Session<'a, M> {
+    pub(crate) fn new(
+        core: &'a Core<M>,
+        array: <M::Array as Snapshots>::Session<'a>,
+        waiter: Waiter<'a>,
+    ) -> Self {
         Self {
             core,
             array,
             state: State::Idle,
             has_snapshot: false,
-            parker,
+            savepoints: Levels::default(),
+            waiter,
         }
     }
 
@@ -105,7 +110,7 @@ impl<'a, P: Snapshots, S: StatusStore, R: Redo> Session<'a, P, S, R> {
             return Ok(());
         }
         // Releasing first registers the new snapshot's own xmin instead of keeping the old one's.
-        self.release();
+        self.release_snapshot();
         self.array.snapshot()?;
         self.has_snapshot = true;
         Ok(())
@@ -114,17 +119,88 @@ impl<'a, P: Snapshots, S: StatusStore, R: Redo> Session<'a, P, S, R> {
     /// Ends a statement: under [`ReadCommitted`](Isolation::ReadCommitted) the horizon is held back no longer. Wait-free.
     pub fn end_statement(&mut self) {
         if matches!(self.state, State::Active(Isolation::ReadCommitted)) {
-            self.release();
+            self.release_snapshot();
         }
     }
 
-    /// The transaction's id, handed out at the first call. Progress is that of [`SnapshotSession::assign`].
+    /// The id to write with: the transaction's, or within a savepoint that one's; handed out at the first call.
+    ///
+    /// Progress is that of [`SnapshotSession::assign`], but for one id in many, which blocks on the redo log to reserve more.
     ///
     /// # Errors
-    /// [`WriteError::State`] outside a transaction, [`WriteError::Assign`] when no id can be handed out.
+    /// [`WriteError::State`] outside a transaction, [`WriteError::Assign`] when no id can be handed out, [`WriteError::Redo`] when none can be
+    /// reserved.
     pub fn xid(&mut self) -> Result<Xid, WriteError> {
         self.active()?;
-        Ok(self.array.assign()?)
+        if self.savepoints.is_empty() {
+            return hand_out(self.core, || self.array.assign());
+        }
+        let (core, array) = (self.core, &mut self.array);
+        let inner = self.savepoints.xid(|| {
+            let child = hand_out(core, || array.assign_child())?;
+            let top = array.assign()?;
+            // Before anybody can meet the child's id.
+            core.parents.set(child, top).map_err(WriteError::Parent)?;
+            Ok::<_, WriteError>(child)
+        })?;
+        match inner {
+            Some(xid) => Ok(xid),
+            None => hand_out(self.core, || self.array.assign()),
+        }
+    }
+
+    /// Sets a savepoint: what is done from now on can be undone alone. Wait-free but for memory.
+    ///
+    /// # Errors
+    /// [`StateError`] outside a transaction.
+    pub fn savepoint(&mut self) -> Result<Savepoint, StateError> {
+        self.active()?;
+        Ok(self.savepoints.set())
+    }
+
+    /// Undoes what was done since `savepoint`, which stays set: ids handed out since are aborted and leave the array at one instant, and whoever waits
+    /// for one of them goes on. Blocks on what [`SnapshotSession::end_children`] and [`StatusStore::set_tree`] block on.
+    ///
+    /// # Errors
+    /// [`AbortError::State`] when there is no such savepoint any more; else nothing was undone yet, call it again.
+    pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<(), AbortError> {
+        self.active()?;
+        if !self.savepoints.holds(savepoint) {
+            return Err(StateError::NoSavepoint.into());
+        }
+        if let Some(first) = self.savepoints.first(savepoint) {
+            let status = &self.core.status;
+            let ended = self.array.end_children(first, |aborted| {
+                let top = aborted[0].first();
+                let rest = aborted[0].from(Xid::new(top.get() + 1));
+                let rest: Vec<XidRun> = rest
+                    .into_iter()
+                    .chain(aborted[1..].iter().copied())
+                    .collect();
+                status
+                    .set_tree(top, &rest, Status::Aborted, Lsn::INVALID)
+                    .map_err(AbortError::Status)
+            });
+            ended.map_err(not_ended)?;
+            if let Some(top) = self.array.xid() {
+                self.core.waits.wake(top);
+            }
+        }
+        self.savepoints.roll_back(savepoint);
+        Ok(())
+    }
+
+    /// Forgets `savepoint` and those set since; what was done in them is now the transaction's or the savepoint's around it. Wait-free.
+    ///
+    /// # Errors
+    /// [`StateError`] when there is no such savepoint any more.
+    pub fn release(&mut self, savepoint: Savepoint) -> Result<(), StateError> {
+        self.active()?;
+        if !self.savepoints.holds(savepoint) {
+            return Err(StateError::NoSavepoint);
+        }
+        self.savepoints.release(savepoint);
+        Ok(())
     }
 
     /// Gives a changed row's image to the redo log. Blocks on what the log blocks on.
@@ -158,8 +234,16 @@ impl<'a, P: Snapshots, S: StatusStore, R: Redo> Session<'a, P, S, R> {
         if self.array.owns(xid) {
             return Ok(true);
         }
-        // No child ids are dealt out here, so no parent has to be looked up.
-        if self.array.taken().is_running_with(xid, |_| None) {
+        let snapshot = self.array.taken();
+        let runs = match snapshot.membership(xid) {
+            Membership::Running => true,
+            Membership::Completed => false,
+            Membership::AskParent => {
+                let top = self.core.parents.parent(xid)?;
+                top.is_some_and(|top| snapshot.membership(top) == Membership::Running)
+            }
+        };
+        if runs {
             return Ok(false);
         }
         Ok(self.core.status.get(xid)? == Status::Committed)
@@ -192,21 +276,16 @@ impl<'a, P: Snapshots, S: StatusStore, R: Redo> Session<'a, P, S, R> {
         })
     }
 
-    fn runs(&mut self, xid: Xid) -> Result<bool, WouldBlock> {
-        // What has ended for any snapshot ever taken has ended for good, and that answer touches no shared memory.
-        if self.array.taken().membership(xid) == Membership::Completed {
-            return Ok(false);
-        }
-        Ok(self.array.is_running(xid)? == Membership::Running)
+    fn runs(&mut self, xid: Xid) -> Result<bool, ReadError> {
+        runs(self.core, &mut self.array, xid)
     }
 
     /// Waits until `xid` has ended, at most `timeout_ns` nanoseconds; 0 asks without waiting. Blocks on that transaction.
     ///
-    /// Two transactions that wait for each other do so until the first timeout.
-    ///
     /// # Errors
-    /// [`WaitError::Timeout`] when it still runs; [`WaitError::Own`] and [`WaitError::NotHandedOut`] for ids whose end
-    /// cannot be awaited; [`WaitError::WouldBlock`] only where waiting is impossible.
+    /// [`WaitError::Deadlock`] when this and other transactions wait for each other and this is the youngest of them: abort it.
+    /// [`WaitError::Timeout`] when `xid` still runs; [`WaitError::Own`] and [`WaitError::NotHandedOut`] for ids whose end
+    /// cannot be awaited; [`WaitError::Read`] when it cannot be told whether it runs.
     pub fn wait_for(&mut self, xid: Xid, timeout_ns: u64) -> Result<(), WaitError> {
         if self.array.owns(xid) {
             return Err(WaitError::Own { xid });
@@ -218,19 +297,21 @@ impl<'a, P: Snapshots, S: StatusStore, R: Redo> Session<'a, P, S, R> {
         if xid >= next {
             return Err(WaitError::NotHandedOut { xid, next });
         }
-        let core = self.core;
         let started = Instant::now();
-        let timeout = Duration::from_nanos(timeout_ns);
-        let _registered = core.waiters.register(xid, &self.parker);
-        while self.runs(xid)? {
-            let waited = started.elapsed();
-            let Some(left) = timeout.checked_sub(waited).filter(|left| !left.is_zero()) else {
-                return Err(WaitError::Timeout {
-                    xid,
-                    waited_ns: waited.as_nanos() as u64,
-                });
-            };
-            self.parker.park_timeout(left.as_nanos() as u64);
+        // Who ends or rolls back part of a transaction wakes those who wait for its top-level id, by which deadlocks are found too.
+        let top = self.core.parents.parent(xid)?.unwrap_or(xid);
+        let waiting = self.waiter.wait_for(self.array.xid(), top);
+        // Asked again only now: the wait has been announced.
+        while runs(self.core, &mut self.array, xid)? {
+            let waited = started.elapsed().as_nanos() as u64;
+            if waited >= timeout_ns {
+                let waited_ns = waited;
+                return Err(WaitError::Timeout { xid, waited_ns });
+            }
+            if let Some(deadlock) = waiting.deadlock() {
+                return Err(WaitError::Deadlock(deadlock));
+            }
+            waiting.park(timeout_ns - waited);
         }
         Ok(())
     }
@@ -293,19 +374,17 @@ impl<'a, P: Snapshots, S: StatusStore, R: Redo> Session<'a, P, S, R> {
         &mut self,
         ended: Result<Option<Xid>, EndError<E>>,
     ) -> Result<Option<Xid>, E> {
-        let xid = ended.map_err(|error| match error {
-            EndError::NotRecorded(error) => error,
-            _ => WouldBlock.into(),
-        })?;
+        let xid = ended.map_err(not_ended)?;
         if let Some(xid) = xid {
-            self.core.waiters.wake(xid);
+            self.core.waits.wake(xid);
         }
-        self.release();
+        self.savepoints.clear();
+        self.release_snapshot();
         self.state = State::Idle;
         Ok(xid)
     }
 
-    fn release(&mut self) {
+    fn release_snapshot(&mut self) {
         if mem::take(&mut self.has_snapshot) {
             self.array.release();
         }
@@ -320,6 +399,53 @@ impl<'a, P: Snapshots, S: StatusStore, R: Redo> Session<'a, P, S, R> {
     }
 }
 
+/// Hands out an id, reserving more of them where they end.
+fn hand_out<M: Mechanisms>(
+    core: &Core<M>,
+    mut assign: impl FnMut() -> Result<Xid, AssignError>,
+) -> Result<Xid, WriteError> {
+    let mut refused_at = None;
+    loop {
+        match assign() {
+            // Refused there twice, it was not for want of reserved ids.
+            Err(AssignError::Stopped { next, stop }) if refused_at != Some(stop) => {
+                refused_at = Some(stop);
+                core.reserved.extend(&core.array, &core.redo, next)?;
+            }
+            assigned => return Ok(assigned?),
+        }
+    }
+}
+
+/// Does `xid` run now?
+fn runs<M: Mechanisms>(
+    core: &Core<M>,
+    array: &mut impl SnapshotSession,
+    xid: Xid,
+) -> Result<bool, ReadError> {
+    // What has ended for any snapshot ever taken has ended for good, and that answer touches no shared memory.
+    if array.taken().membership(xid) == Membership::Completed {
+        return Ok(false);
+    }
+    Ok(match array.is_running(xid)? {
+        Membership::Running => true,
+        Membership::Completed => false,
+        // A child that was rolled back has its status already, and may pass for running as long as its parent runs.
+        Membership::AskParent if core.status.get(xid)? == Status::Aborted => false,
+        Membership::AskParent => match core.parents.parent(xid)? {
+            Some(top) => array.is_running(top)? == Membership::Running,
+            None => false,
+        },
+    })
+}
+
+fn not_ended<E: From<WouldBlock>>(error: EndError<E>) -> E {
+    match error {
+        EndError::NotRecorded(error) => error,
+        _ => WouldBlock.into(),
+    }
+}
+
 /// Ids that need no look-up: committed for ever, or no id at all.
 fn fixed_outcome(xid: Xid) -> Option<bool> {
     if xid >= Xid::FIRST_NORMAL {
@@ -329,7 +455,7 @@ fn fixed_outcome(xid: Xid) -> Option<bool> {
     }
 }
 
-impl<P: Snapshots, S: StatusStore, R: Redo> Drop for Session<'_, P, S, R> {
+impl<M: Mechanisms> Drop for Session<'_, M> {
     fn drop(&mut self) {
         let xid = self.array.xid();
         let ended = match self.state {
@@ -340,12 +466,12 @@ impl<P: Snapshots, S: StatusStore, R: Redo> Drop for Session<'_, P, S, R> {
         if let (false, Some(xid)) = (ended, xid) {
             // No status could be set. An id that leaves the array without one is aborted; its waiters are told as ever.
             let _ = self.array.end(|_, _| Ok::<_, Infallible>(()));
-            self.core.waiters.wake(xid);
+            self.core.waits.wake(xid);
         }
     }
 }
 
-impl<'a, P: Snapshots + 'a, S: StatusStore, R: Redo> fmt::Debug for Session<'a, P, S, R> {
+impl<'a, M: Mechanisms + 'a> fmt::Debug for Session<'a, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session")
             .field("xid", &self.array.xid())

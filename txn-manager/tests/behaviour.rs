@@ -32,6 +32,11 @@ macro_rules! suite {
             no_update_is_lost,
             a_snapshot_is_of_one_instant,
             a_session_moves_between_threads,
+            a_rollback_undoes_what_came_after_its_savepoint,
+            savepoints_nest_deep,
+            a_savepoint_is_good_until_it_is_gone,
+            a_rollback_wakes_who_waits_for_it,
+            of_two_in_a_deadlock_the_younger_gives_way,
             sessions_are_limited_and_come_back,
         ]);
     };

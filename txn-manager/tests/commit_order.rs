@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use procarray::ProcArray;
 use slru::{MemoryStore, Status, StatusError, StatusErrorKind, StatusLog, StatusStore};
 use txn_manager::{
-    AbortError, CommitError, Core, Isolation, Lsn, Redo, RedoError, Session, StateError, Xid,
-    XidRun, XidState,
+    AbortError, AssignError, CommitError, Core, Isolation, Lsn, Redo, RedoError, Session,
+    Snapshots, StateError, WriteError, Xid, XidRun, XidState,
 };
 
 const FIRST: Xid = Xid::FIRST_NORMAL;
@@ -28,6 +28,7 @@ impl Events {
 
 struct Log<'a> {
     events: &'a Events,
+    reserved: Mutex<Vec<Xid>>,
     fails: AtomicBool,
 }
 
@@ -42,6 +43,14 @@ impl Redo for Log<'_> {
 
     fn abort(&self, _: Xid, _: &[XidRun]) {
         self.events.add("redo-abort");
+    }
+
+    fn reserve_ids(&self, end: Xid) -> Result<(), RedoError> {
+        if self.fails.load(Ordering::Relaxed) {
+            return Err(RedoError::new("the disk is full"));
+        }
+        self.reserved.lock().unwrap().push(end);
+        Ok(())
     }
 
     fn change(&self, _: Xid, _: &[u8]) -> Result<Lsn, RedoError> {
@@ -88,12 +97,14 @@ impl StatusStore for Statuses<'_> {
     }
 }
 
-type TestCore<'a> = Core<ProcArray, Statuses<'a>, Log<'a>>;
-type TestSession<'a, 'b> = Session<'a, ProcArray, Statuses<'b>, Log<'b>>;
+type Tested<'a> = (ProcArray, Statuses<'a>, Log<'a>);
+type TestCore<'a> = Core<Tested<'a>>;
+type TestSession<'a, 'b> = Session<'a, Tested<'b>>;
 
 fn core(events: &Events) -> TestCore<'_> {
     let log = Log {
         events,
+        reserved: Mutex::default(),
         fails: AtomicBool::new(false),
     };
     let inner = StatusLog::new(MemoryStore::new(), 16, FIRST);
@@ -227,6 +238,9 @@ fn a_redo_log_that_panics_leaves_the_transaction_running() {
             panic!("asked for by the test");
         }
         fn abort(&self, _: Xid, _: &[XidRun]) {}
+        fn reserve_ids(&self, _: Xid) -> Result<(), RedoError> {
+            Ok(())
+        }
         fn change(&self, _: Xid, _: &[u8]) -> Result<Lsn, RedoError> {
             Ok(Lsn::INVALID)
         }
@@ -244,4 +258,46 @@ fn a_redo_log_that_panics_leaves_the_transaction_running() {
     assert_eq!(other.state_of(xid).unwrap(), XidState::Running);
     session.abort().unwrap();
     assert_eq!(other.state_of(xid).unwrap(), XidState::Aborted);
+}
+
+/// No id is handed out before its block is in the log, blocks are made when they are needed, and a log that refuses hands out nothing.
+#[test]
+fn ids_are_reserved_before_they_are_handed_out() {
+    let events = Events::default();
+    let core = core(&events);
+    core.redo().fails.store(true, Ordering::Relaxed);
+    let mut session = core.session().unwrap();
+    session.begin(Isolation::ReadCommitted).unwrap();
+    assert!(session.xid().is_err());
+    assert_eq!(core.array().next_xid(), FIRST);
+    session.abort().unwrap();
+
+    core.redo().fails.store(false, Ordering::Relaxed);
+    let mut last = FIRST;
+    while core.redo().reserved.lock().unwrap().len() < 2 {
+        last = writing(&mut session);
+        let reserved = core.redo().reserved.lock().unwrap();
+        assert!(reserved.last().is_some_and(|&end| last < end));
+        assert!(reserved.is_sorted());
+        drop(reserved);
+        session.abort().unwrap();
+    }
+    assert!(last.get() > 10_000, "a block is many ids");
+}
+
+/// A limit of the array's own is not mistaken for want of reserved ids.
+#[test]
+fn an_array_at_its_limit_says_so() {
+    let events = Events::default();
+    let core = core(&events);
+    let mut session = core.session().unwrap();
+    writing(&mut session);
+    session.abort().unwrap();
+    core.array().set_stop(core.array().next_xid());
+    session.begin(Isolation::ReadCommitted).unwrap();
+    let error = session.xid().unwrap_err();
+    assert!(
+        matches!(error, WriteError::Assign(AssignError::Stopped { .. })),
+        "{error}"
+    );
 }

@@ -49,6 +49,14 @@ impl<P: Snapshots> Snapshots for Liar<P> {
     fn next_xid(&self) -> Xid {
         self.honest.next_xid()
     }
+
+    fn sessions(&self) -> usize {
+        self.honest.sessions()
+    }
+
+    fn set_stop(&self, stop: Xid) {
+        self.honest.set_stop(stop);
+    }
 }
 
 impl<S: SnapshotSession> SnapshotSession for LiarSession<S> {
@@ -102,5 +110,13 @@ impl<S: SnapshotSession> SnapshotSession for LiarSession<S> {
                 record(top, children)
             }
         })
+    }
+
+    fn end_children<E>(
+        &mut self,
+        from: Xid,
+        record: impl FnOnce(&[XidRun]) -> Result<(), E>,
+    ) -> Result<(), EndError<E>> {
+        self.honest.end_children(from, record)
     }
 }

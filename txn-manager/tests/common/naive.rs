@@ -15,6 +15,7 @@ pub(crate) struct Naive {
 
 struct State {
     next: u64,
+    stop: u64,
     running: BTreeSet<u64>,
     /// Registered xmin by session number.
     xmins: BTreeMap<usize, Option<u64>>,
@@ -24,6 +25,7 @@ impl Naive {
     pub(crate) fn new(sessions: usize, first: Xid) -> Self {
         let state = State {
             next: first.get(),
+            stop: u64::MAX,
             running: BTreeSet::new(),
             xmins: BTreeMap::new(),
         };
@@ -116,15 +118,27 @@ impl Snapshots for Naive {
     fn next_xid(&self) -> Xid {
         Xid::new(self.lock().next)
     }
+
+    fn sessions(&self) -> usize {
+        self.sessions
+    }
+
+    fn set_stop(&self, stop: Xid) {
+        self.lock().stop = stop.get();
+    }
 }
 
 impl NaiveSession<'_> {
-    fn deal(&self) -> Xid {
+    fn deal(&self) -> Result<Xid, AssignError> {
         let mut state = self.array.lock();
-        let xid = state.next;
+        let (xid, stop) = (state.next, state.stop);
+        if xid >= stop {
+            let (next, stop) = (Xid::new(xid), Xid::new(stop));
+            return Err(AssignError::Stopped { next, stop });
+        }
         state.next += 1;
         state.running.insert(xid);
-        Xid::new(xid)
+        Ok(Xid::new(xid))
     }
 }
 
@@ -132,14 +146,14 @@ impl SnapshotSession for NaiveSession<'_> {
     type Snapshot = Set;
 
     fn assign(&mut self) -> Result<Xid, AssignError> {
-        let xid = self.top.unwrap_or_else(|| self.deal());
+        let xid = self.top.map_or_else(|| self.deal(), Ok)?;
         self.top = Some(xid);
         Ok(xid)
     }
 
     fn assign_child(&mut self) -> Result<Xid, AssignError> {
         self.assign()?;
-        let xid = self.deal();
+        let xid = self.deal()?;
         self.children.extend(XidRun::single(xid));
         Ok(xid)
     }
