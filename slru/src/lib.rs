@@ -34,6 +34,7 @@ pub use frames::HeapFrames;
 pub use error::{StatusError, StatusErrorKind};
 #[cfg(feature = "std")]
 pub use file::FileStore;
+pub use frames::Frames;
 #[cfg(not(any(
     txnkit_model = "loom",
     txnkit_model = "shuttle",
@@ -45,9 +46,10 @@ pub use log::StatusLog;
 pub use log::{PagedStatusLog, status_pages};
 #[cfg(feature = "alloc")]
 pub use memory::MemoryStore;
-pub use page::{PAGE_BYTES, PageBuf};
+pub use page::{PAGE_BYTES, PAGE_WORDS, PageBuf};
 pub use parents::PagedParents;
 #[cfg(feature = "alloc")]
 pub use parents::Parents;
+pub use pool::{Held, Pool, PoolError};
 pub use status::{Status, StatusStore};
 pub use store::{Found, LogFirst, NoStore, PageStore, StoreError};

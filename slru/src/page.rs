@@ -7,8 +7,8 @@ const MODEL: bool = cfg!(any(
     txnkit_model = "coherence"
 ));
 
-/// Words in a page.
-pub(crate) const PAGE_WORDS: usize = if MODEL { 2 } else { 1024 };
+/// Words in a page: 1024 (fewer in a model).
+pub const PAGE_WORDS: usize = if MODEL { 2 } else { 1024 };
 
 /// Places in a bank.
 pub(crate) const BANK_PLACES: usize = if MODEL { 2 } else { 16 };

@@ -60,21 +60,13 @@ impl<S: PageStore, F: Frames> PagedParents<S, F> {
     /// [`StatusErrorKind::TooOld`] when its page was truncated away; [`StatusErrorKind::Store`]; [`StatusErrorKind::WouldBlock`], only without `std`.
     pub fn parent(&self, child: Xid) -> Result<Option<Xid>, StatusError> {
         let (page, word) = (page_of(child), word_of(child));
-        let value = match self
+        if page > self.pool.latest() {
+            return Ok(None);
+        }
+        let value = self
             .pool
-            .hit(page, word)
-            .or_else(|| self.pool.search(page, word))
-        {
-            Some(value) => value,
-            None if page > self.pool.latest() => return Ok(None),
-            None => {
-                let held = self
-                    .pool
-                    .hold(page)
-                    .map_err(|error| self.of_id(error, child))?;
-                held.get(word)
-            }
-        };
+            .read(page, word)
+            .map_err(|error| self.of_id(error, child))?;
         let half = (value >> shift_of(child)) as u32;
         if half == 0 {
             return Ok(None);

@@ -44,8 +44,9 @@ use crate::page::PAGE_WORDS;
 use crate::{Found, PageBuf, PageStore, StoreError};
 
 /// Why a page could not be had.
-#[derive(Debug)]
-pub(crate) enum PoolError {
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PoolError {
     /// The page was truncated away.
     TooOld,
     /// The store failed.
@@ -56,10 +57,37 @@ pub(crate) enum PoolError {
     WouldBlock,
 }
 
+impl core::fmt::Display for PoolError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::TooOld => f.write_str("the page was truncated away"),
+            Self::Store(error) => error.fmt(f),
+            Self::SyncFailed => f.write_str("an earlier sync failed; open the store again"),
+            Self::WouldBlock => f.write_str(
+                "another session is at work and waiting is not possible here; call again",
+            ),
+        }
+    }
+}
+
+impl core::error::Error for PoolError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Store(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 type BankGuard<'p> = MutexGuard<'p, Bank>;
 
-/// A pool of pages over a store.
-pub(crate) struct Pool<S, F> {
+/// A pool of pages over a store: what [`StatusLog`](crate::StatusLog) and its siblings keep their entries in, for whoever has entries of
+/// another kind.
+///
+/// A page is 1024 words of 64 bits, little-endian in the store. Words are read one at a time without a lock, and set under the lock of the page's
+/// bank; what a word means, and which words have to be set in which order, is the caller's business. Progress, waiting and failures are those of
+/// [`PagedStatusLog`](crate::PagedStatusLog).
+pub struct Pool<S, F> {
     frames: F,
     /// The first page that is kept. Only rises.
     oldest: AtomicU64,
@@ -80,11 +108,26 @@ struct Slot {
     index: usize,
 }
 
-/// A page that is here and stays here as long as this is held: the bank is locked.
-pub(crate) struct Held<'p, S, F: Frames> {
+/// A page that is here and stays here as long as this is held: its bank is locked. Hold one at a time: two pages may be of one bank.
+pub struct Held<'p, S, F: Frames> {
     pool: &'p Pool<S, F>,
     bank: BankGuard<'p>,
     slot: Slot,
+}
+
+impl<S, F> core::fmt::Debug for Pool<S, F> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Pool")
+            .field("oldest", &self.oldest())
+            .field("latest", &self.latest())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S, F: Frames> core::fmt::Debug for Held<'_, S, F> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Held").finish_non_exhaustive()
+    }
 }
 
 /// What to do to get a free slot.
@@ -96,7 +139,8 @@ enum Victim {
 
 impl<S, F> Pool<S, F> {
     txnkit_sync::const_fn! {
-        pub(crate) fn new(frames: F, store: S, oldest: u64, latest: u64) -> Self {
+        /// A pool in the memory `frames` over the pages `oldest` to `latest` of `store`. Nothing is read yet.
+        pub fn new(frames: F, store: S, oldest: u64, latest: u64) -> Self {
             Self {
                 frames,
                 oldest: AtomicU64::new(oldest),
@@ -108,21 +152,24 @@ impl<S, F> Pool<S, F> {
         }
     }
 
-    pub(crate) const fn store(&self) -> &S {
+    /// The store.
+    pub const fn store(&self) -> &S {
         &self.store
     }
 
-    // Both ends only bound what may be asked for; what a page holds is ordered by its bank's lock.
-    pub(crate) fn oldest(&self) -> u64 {
+    /// The first page that is kept. Only rises. Wait-free.
+    pub fn oldest(&self) -> u64 {
+        // Both ends only bound what may be asked for; what a page holds is ordered by its bank's lock.
         self.oldest.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn latest(&self) -> u64 {
+    /// The latest page, which is never evicted. Only rises. Wait-free.
+    pub fn latest(&self) -> u64 {
         self.latest.load(Ordering::Relaxed)
     }
 
-    /// From now on pages up to this one exist, and the last one of them stays here.
-    pub(crate) fn extend_to(&self, page: u64) {
+    /// From now on pages up to this one exist, all zeros if they were never written, and the last one of them stays here. Wait-free.
+    pub fn extend_to(&self, page: u64) {
         self.latest.fetch_max(page, Ordering::Relaxed);
     }
 }
@@ -183,9 +230,38 @@ impl<S, F: Frames> Pool<S, F> {
 
 /// The bank's lock and what happens under it.
 impl<S: PageStore, F: Frames> Pool<S, F> {
-    /// Brings the page here if it is not, and holds it. Rules 4 to 7.
+    /// One word of a page (of 1024), which is brought here if it is not. Without a lock if it is.
+    ///
+    /// What was set before the word that is found is found by later reads, on whatever page.
+    ///
+    /// # Errors
+    /// [`PoolError`].
+    ///
+    /// # Panics
+    /// When the page has no such word, as indexing a slice does.
     #[inline]
-    pub(crate) fn hold(&self, page: u64) -> Result<Held<'_, S, F>, PoolError> {
+    pub fn read(&self, page: u64, word: usize) -> Result<u64, PoolError> {
+        match self.hit(page, word) {
+            Some(value) => Ok(value),
+            None => self.read_slowly(page, word),
+        }
+    }
+
+    #[cold]
+    fn read_slowly(&self, page: u64, word: usize) -> Result<u64, PoolError> {
+        match self.search(page, word) {
+            Some(value) => Ok(value),
+            None => Ok(self.hold(page)?.get(word)),
+        }
+    }
+
+    /// Brings the page here if it is not, and holds it. Blocks on its bank, and on the I/O of the page or of the one it replaces.
+    ///
+    /// # Errors
+    /// [`PoolError`].
+    #[inline]
+    pub fn hold(&self, page: u64) -> Result<Held<'_, S, F>, PoolError> {
+        // Rules 4 to 7.
         let home = self.home(page);
         let bank = self.lock(home.bank)?;
         if bank.states[home.place] != State::Reading
@@ -423,8 +499,11 @@ impl<S: PageStore, F: Frames> Pool<S, F> {
         &self.frames.words()[slot.index * PAGE_WORDS..][..PAGE_WORDS]
     }
 
-    /// After a failed sync nobody knows what the store holds, so nothing more is read from it or written to it.
-    pub(crate) fn check_usable(&self) -> Result<(), PoolError> {
+    /// Whether the store can still be used: after a failed sync nobody knows what it holds, so nothing more is read from it or written to it.
+    ///
+    /// # Errors
+    /// [`PoolError::SyncFailed`].
+    pub fn check_usable(&self) -> Result<(), PoolError> {
         if self.sync_failed.load(Ordering::Relaxed) {
             Err(PoolError::SyncFailed)
         } else {
@@ -436,7 +515,10 @@ impl<S: PageStore, F: Frames> Pool<S, F> {
 /// Whole-pool work.
 impl<S: PageStore, F: Frames> Pool<S, F> {
     /// Writes every dirty page and makes the store durable.
-    pub(crate) fn flush(&self) -> Result<(), PoolError> {
+    ///
+    /// # Errors
+    /// [`PoolError`]; what could not be written is written later.
+    pub fn flush(&self) -> Result<(), PoolError> {
         self.each_slot(|slot| self.clean(slot))?;
         let mut failed = lock(&self.syncing)?;
         if *failed {
@@ -464,7 +546,10 @@ impl<S: PageStore, F: Frames> Pool<S, F> {
     }
 
     /// Forgets every page before `first`, here and in the store.
-    pub(crate) fn truncate(&self, first: u64) -> Result<(), PoolError> {
+    ///
+    /// # Errors
+    /// [`PoolError`]; call again.
+    pub fn truncate(&self, first: u64) -> Result<(), PoolError> {
         self.check_usable()?;
         // First nobody brings such a page in any more (checked under the bank's lock), then those that are here go, then the store's.
         self.oldest.fetch_max(first, Ordering::Relaxed);
@@ -504,21 +589,30 @@ impl<S: PageStore, F: Frames> Pool<S, F> {
 }
 
 impl<S: PageStore, F: Frames> Held<'_, S, F> {
-    pub(crate) fn page(&self) -> u64 {
+    /// Its number.
+    pub fn page(&self) -> u64 {
         self.pool.page_of(self.slot)
     }
 
+    /// One of its words.
+    ///
+    /// # Panics
+    /// When there is no such word.
     #[inline]
-    pub(crate) fn get(&self, word: usize) -> u64 {
+    pub fn get(&self, word: usize) -> u64 {
         let value = load_to_set(&self.pool.frames.words()[self.slot.index * PAGE_WORDS + word]);
         // A hit through the lock counts as a use.
         self.pool.frames.marks()[self.slot.index].store(1, Ordering::Relaxed);
         value
     }
 
-    /// Rule 8.
+    /// Sets one of its words; the log must be durable up to `log` before the page is written to the store.
+    ///
+    /// # Panics
+    /// When there is no such word.
     #[inline]
-    pub(crate) fn set(&mut self, word: usize, value: u64, log: Lsn) {
+    pub fn set(&mut self, word: usize, value: u64, log: Lsn) {
+        // Rule 8.
         let frames = &self.pool.frames;
         let page_log = &frames.logs()[self.slot.index];
         if log.get() > load_to_set(page_log) {
