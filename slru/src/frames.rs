@@ -128,8 +128,8 @@ mod heap {
     }
 
     impl HeapFrames {
-        /// Memory for `pages` pages, rounded up to a power of two banks.
-        pub(crate) fn new(pages: usize) -> Self {
+        /// Memory for `pages` pages (8 KiB each), rounded up to 16 times a power of two, and down to 131 072.
+        pub fn new(pages: usize) -> Self {
             let banks = pages
                 .min(MAX_PAGES)
                 .div_ceil(BANK_PLACES)

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 const LIBRARIES: &[&str] = &[
     "procarray",
     "slru",
+    "multixact",
     "txn-manager",
     "support/ids",
     "support/sync",

@@ -29,6 +29,7 @@ const BARE_CRATES: &[&str] = &[
     "txnkit-redo",
     "procarray",
     "slru",
+    "multixact",
 ];
 
 /// Every package.
@@ -38,6 +39,7 @@ const PACKAGES: &[&str] = &[
     "txnkit-redo",
     "procarray",
     "slru",
+    "multixact",
     "txn-manager",
     "bench-suite",
     "xtask",
@@ -107,10 +109,12 @@ fn steps(root: &Path) -> Vec<Step> {
             Step::tests(format!("tests of {package}"), &format!("test -p {package}"))
         }),
     );
-    steps.push(Step::tests(
-        "tests of procarray's baselines",
-        "test -p procarray --features baselines",
-    ));
+    steps.extend(["procarray", "multixact"].map(|package| {
+        Step::tests(
+            format!("tests of {package}'s baselines"),
+            &format!("test -p {package} --features baselines"),
+        )
+    }));
     steps.push(Step::tests(
         "tests of txnkit-ids with serde",
         "test -p txnkit-ids --features serde",
@@ -138,8 +142,13 @@ fn steps(root: &Path) -> Vec<Step> {
         ));
     }
     steps.extend(["loom", "shuttle"].iter().flat_map(|arm| models(root, arm)));
-    steps.extend(["txnkit-sync", "procarray"].map(|package| {
-        let test = format!("test -p {package} --test inject --target-dir target/inject");
+    steps.extend(["txnkit-sync", "procarray", "multixact"].map(|package| {
+        let features = if package == "multixact" {
+            " --features baselines"
+        } else {
+            ""
+        };
+        let test = format!("test -p {package} --test inject{features} --target-dir target/inject");
         Step::tests(format!("injection points of {package}"), &test)
             .env("RUSTFLAGS", "--cfg txnkit_inject")
     }));
@@ -153,6 +162,7 @@ fn models(root: &Path, arm: &str) -> Vec<Step> {
         ("txnkit-redo", "support/redo"),
         ("procarray", "procarray"),
         ("slru", "slru"),
+        ("multixact", "multixact"),
     ];
     crates
         .iter()

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 const MECHANISMS: &[&str] = &[
     "procarray/src",
     "slru/src",
+    "multixact/src",
     "txn-manager/src",
     "support/ids/src",
     "support/redo/src",
@@ -27,6 +28,7 @@ const FORBIDDEN: &[&str] = &[
 const CRATES: &[&str] = &[
     "procarray",
     "slru",
+    "multixact",
     "txn-manager",
     "bench-suite",
     "xtask",

@@ -1,0 +1,43 @@
+#![doc = include_str!("../README.md")]
+#![no_std]
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+#[cfg(feature = "baselines")]
+pub mod baseline;
+#[cfg(feature = "alloc")]
+mod cache;
+#[cfg(feature = "alloc")]
+mod error;
+pub mod layout;
+mod mode;
+#[cfg(feature = "alloc")]
+mod next;
+#[cfg(all(feature = "alloc", not(txnkit_model = "loom")))]
+#[expect(unreachable_pub, reason = "public for its model")]
+mod oldest;
+/// Public for its model only.
+#[cfg(all(feature = "alloc", txnkit_model = "loom"))]
+pub mod oldest;
+#[cfg(feature = "alloc")]
+mod sets;
+#[cfg(feature = "alloc")]
+mod traits;
+
+#[cfg(feature = "alloc")]
+pub use slru::{MemoryStore, PageStore, PoolError};
+pub use txnkit_ids::{MultiXactId, MultiXactOffset, Xid};
+
+#[cfg(feature = "alloc")]
+pub use error::{MultiXactError, RegisterError};
+pub use mode::{Member, Mode};
+#[cfg(feature = "alloc")]
+pub use next::{Next, WrittenTogether};
+#[cfg(feature = "alloc")]
+pub use sets::{LockTable, Session, Sets};
+#[cfg(feature = "alloc")]
+pub use traits::{LockSession, LockSets, XidState};

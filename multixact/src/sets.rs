@@ -1,0 +1,474 @@
+//! Making, finding and reading sets.
+//!
+//! # Rules
+//!
+//! 1. Number and members' positions are handed out together, under one short lock; so set N + 1 begins where N ends. Numbers with a low half of 0
+//!    are skipped, and a set that would begin at a position with a low half of 0 begins one further on: 0 means "not written".
+//! 2. The creator writes the position of N, the position of N + 1 (so that nobody who reads N has to wait for whoever makes N + 1; that one
+//!    writes the same value again), and the members. Only then does it tell the number to anybody. A reader got it from a row that was
+//!    written after that, so it reads whole sets.
+//! 3. A set does not change. One whose creator failed half-way is never told to anybody; its position reads as 0, or its members as ended.
+//! 4. The low halves that are stored are widened against the next position, and against the newest member seen: both are less than 2^31 or 2^32 away, by the
+//!    limits that creating checks.
+//! 5. Truncation raises the oldest number first, which readers and the cache check, then forgets members, then positions.
+
+use alloc::vec::Vec;
+use core::cell::Cell;
+use core::fmt;
+use core::marker::PhantomData;
+
+use slru::{HeapFrames, PageStore, Pool, PoolError};
+use txnkit_ids::{Lsn, MultiXactId, MultiXactOffset, Xid, Xid32};
+use txnkit_sync::Padded;
+use txnkit_sync::atomic::{AtomicU64, Ordering};
+use txnkit_sync::inject;
+use txnkit_sync::lock::Mutex;
+
+use crate::cache::Cache;
+use crate::error::{MultiXactError, RegisterError};
+use crate::layout::{OFFSETS_PER_PAGE, Place, member_places, offset_place};
+use crate::mode::{Member, Mode};
+use crate::next::{Next, WrittenTogether};
+use crate::oldest::Oldest;
+use crate::traits::{LockSession, LockSets, XidState};
+
+/// The table of lock sets over a store `S` for each of its two kinds of pages.
+pub type LockTable<S> = Sets<S, WrittenTogether>;
+
+/// Member positions in use at a time: fewer than 2^32, less two segments of 52 352 that PostgreSQL keeps free.
+const MOST_MEMBERS: u64 = (1 << 32) - 2 * 52_352;
+
+/// Numbers in use at a time: 2^31, less PostgreSQL's 3 million.
+const MOST_IDS: u64 = (1 << 31) - 3_000_000;
+
+/// The longest set that makes sense.
+const MOST_MEMBERS_OF_ONE: u64 = i32::MAX as u64;
+
+/// A table of lock sets in one of the designs `N`.
+pub struct Sets<S, N> {
+    offsets: Pool<S, HeapFrames>,
+    members: Pool<S, HeapFrames>,
+    made: Padded<Mutex<Made>>,
+    /// `Made::next_id`, to be read without the lock. Relaxed: whoever knows a number got it from somewhere that was ordered.
+    next_id: Padded<AtomicU64>,
+    next_offset: AtomicU64,
+    oldest_id: AtomicU64,
+    oldest_offset: AtomicU64,
+    /// The newest id that was ever a member.
+    newest_xid: AtomicU64,
+    pub(crate) oldest: Oldest,
+    cache: Cache,
+    next: N,
+}
+
+/// What has been handed out.
+struct Made {
+    next_id: MultiXactId,
+    next_offset: MultiXactOffset,
+}
+
+/// A set's number and positions.
+#[derive(Clone, Copy)]
+struct Allocated {
+    id: MultiXactId,
+    start: MultiXactOffset,
+    next_id: MultiXactId,
+    next_start: MultiXactOffset,
+}
+
+/// A position where a set can begin: not one that reads as "not written".
+const fn start_at(offset: MultiXactOffset) -> MultiXactOffset {
+    if offset.get() as u32 == 0 {
+        MultiXactOffset::new(offset.get() + 1)
+    } else {
+        offset
+    }
+}
+
+impl<S: PageStore, N: Next> Sets<S, N> {
+    /// An empty table for so many sessions. The pools hold so many pages of positions and of members, each rounded up to 16 times a power of two.
+    pub fn new(
+        offsets: S,
+        members: S,
+        offset_pages: usize,
+        member_pages: usize,
+        sessions: usize,
+    ) -> Self {
+        Self::starting_at(
+            offsets,
+            members,
+            [offset_pages, member_pages],
+            sessions,
+            MultiXactId::FIRST,
+            MultiXactOffset::FIRST,
+        )
+    }
+
+    /// As [`new`](Self::new), with the first set's number and position.
+    pub fn starting_at(
+        offsets: S,
+        members: S,
+        pages: [usize; 2],
+        sessions: usize,
+        first: MultiXactId,
+        first_offset: MultiXactOffset,
+    ) -> Self {
+        let first_offset = start_at(first_offset);
+        let offset_page = offset_place(first).page;
+        let member_page = member_places(first_offset).0.page;
+        Self {
+            offsets: Pool::new(HeapFrames::new(pages[0]), offsets, offset_page, offset_page),
+            members: Pool::new(HeapFrames::new(pages[1]), members, member_page, member_page),
+            made: Padded::new(Mutex::new(Made {
+                next_id: first,
+                next_offset: first_offset,
+            })),
+            next_id: Padded::new(AtomicU64::new(first.get())),
+            next_offset: AtomicU64::new(first_offset.get()),
+            oldest_id: AtomicU64::new(first.get()),
+            oldest_offset: AtomicU64::new(first_offset.get()),
+            newest_xid: AtomicU64::new(0),
+            oldest: Oldest::new(sessions),
+            cache: Cache::new(),
+            next: N::new(),
+        }
+    }
+
+    fn oldest_kept(&self) -> MultiXactId {
+        MultiXactId::new(self.oldest_id.load(Ordering::Relaxed))
+    }
+
+    /// Rule 1.
+    fn allocate(&self, count: u64) -> Result<Allocated, MultiXactError> {
+        let mut made = self.made.lock();
+        let (id, start) = (made.next_id, made.next_offset);
+        let stop = MultiXactId::new(self.oldest_id.load(Ordering::Relaxed) + MOST_IDS);
+        let exhausted = MultiXactError::IdsExhausted { next: id, stop };
+        let next_id = match id.next() {
+            Some(next) if id < stop => next,
+            _ => return Err(exhausted),
+        };
+        let used = start.get() - self.oldest_offset.load(Ordering::Relaxed);
+        // One position may have to be skipped.
+        if used + count + 1 > MOST_MEMBERS {
+            return Err(MultiXactError::MembersExhausted {
+                asked: count,
+                left: MOST_MEMBERS.saturating_sub(used + 1),
+            });
+        }
+        let next_start = start_at(MultiXactOffset::new(start.get() + count));
+        made.next_id = next_id;
+        made.next_offset = next_start;
+        self.next_id.store(next_id.get(), Ordering::Relaxed);
+        self.next_offset.store(next_start.get(), Ordering::Relaxed);
+        Ok(Allocated {
+            id,
+            start,
+            next_id,
+            next_start,
+        })
+    }
+
+    /// Rule 2.
+    fn write(&self, set: Allocated, members: &[Member]) -> Result<(), MultiXactError> {
+        self.write_offset(set.id, set.start)?;
+        if N::WRITES_NEXT {
+            self.write_offset(set.next_id, set.next_start)?;
+        }
+        self.next.written();
+        for (offset, member) in (set.start.get()..).zip(members) {
+            let (mode, xid) = member_places(MultiXactOffset::new(offset));
+            self.members.extend_to(xid.page);
+            let mut page = self.members.hold(xid.page)?;
+            put(
+                &mut page,
+                xid,
+                u64::from(u32::MAX),
+                u64::from(member.xid.low32().get()),
+            );
+            put(&mut page, mode, 0xFF, member.mode as u64);
+        }
+        Ok(())
+    }
+
+    fn write_offset(&self, id: MultiXactId, start: MultiXactOffset) -> Result<(), PoolError> {
+        let place = offset_place(id);
+        self.offsets.extend_to(place.page);
+        let mut page = self.offsets.hold(place.page)?;
+        put(
+            &mut page,
+            place,
+            u64::from(u32::MAX),
+            u64::from(start.low32().get()),
+        );
+        Ok(())
+    }
+
+    /// The low half of a set's first position, if it was written.
+    fn read_offset(&self, id: MultiXactId) -> Result<Option<u32>, MultiXactError> {
+        let place = offset_place(id);
+        if place.page > self.offsets.latest() {
+            return Ok(None);
+        }
+        let word = self.offsets.read(place.page, place.word)?;
+        Ok(Some((word >> place.shift) as u32).filter(|&offset| offset != 0))
+    }
+
+    /// Where the set begins, and how many positions it has.
+    fn extent(&self, id: MultiXactId) -> Result<(MultiXactOffset, u64), MultiXactError> {
+        let start = self
+            .read_offset(id)?
+            .ok_or(MultiXactError::NotWritten { id })?;
+        let next = id.next().ok_or(MultiXactError::Invalid { id })?;
+        let end = self.next.wait(id, || {
+            if !N::WRITES_NEXT {
+                // The newest set ends where the next one will begin.
+                let made = self.made.lock();
+                if made.next_id == next {
+                    return Ok(Some(made.next_offset.low32().get()));
+                }
+            }
+            self.read_offset(next)
+        })?;
+        let len = u64::from(end.wrapping_sub(start));
+        if len == 0 || len > MOST_MEMBERS_OF_ONE {
+            let what = "it ends where it begins, or before";
+            return Err(MultiXactError::Corrupt { id, what });
+        }
+        // Rule 4: fewer than 2^32 positions are in use, and they end at the next one.
+        let newest = self.next_offset.load(Ordering::Relaxed);
+        let back = (newest as u32).wrapping_sub(start);
+        Ok((MultiXactOffset::new(newest - u64::from(back)), len))
+    }
+
+    fn member(
+        &self,
+        id: MultiXactId,
+        at: MultiXactOffset,
+    ) -> Result<Option<Member>, MultiXactError> {
+        let (mode, xid) = member_places(at);
+        let half = (self.members.read(xid.page, xid.word)? >> xid.shift) as u32;
+        // The skipped position before a set that would have begun there.
+        if half == 0 && at.get() as u32 == 0 {
+            return Ok(None);
+        }
+        let number = (self.members.read(mode.page, mode.word)? >> mode.shift) as u8;
+        let what = "a member has no id or no mode";
+        let corrupt = MultiXactError::Corrupt { id, what };
+        let newest = Xid::new(self.newest_xid.load(Ordering::Relaxed));
+        match (
+            Xid32::new(half).widen_near(newest),
+            Mode::from_number(number),
+        ) {
+            (Ok(xid), Some(mode)) if half != 0 => Ok(Some(Member { xid, mode })),
+            _ => Err(corrupt),
+        }
+    }
+
+    /// A set with these members, which are sorted.
+    fn make(&self, members: &[Member]) -> Result<MultiXactId, MultiXactError> {
+        check_members(members)?;
+        if let Some(id) = self.cache.find(members, self.oldest_kept()) {
+            return Ok(id);
+        }
+        if let Some(last) = members.last() {
+            self.newest_xid.fetch_max(last.xid.get(), Ordering::Relaxed);
+        }
+        let set = self.allocate(members.len() as u64)?;
+        inject!("multixact.sets.allocated");
+        self.write(set, members)?;
+        self.cache.add(set.id, members);
+        Ok(set.id)
+    }
+}
+
+fn put<S: PageStore>(
+    page: &mut slru::Held<'_, S, HeapFrames>,
+    place: Place,
+    mask: u64,
+    value: u64,
+) {
+    let word = page.get(place.word) & !(mask << place.shift);
+    page.set(place.word, word | value << place.shift, Lsn::INVALID);
+}
+
+fn check_members(members: &[Member]) -> Result<(), MultiXactError> {
+    let (Some(first), Some(last)) = (members.first(), members.last()) else {
+        return Err(MultiXactError::Empty);
+    };
+    if members
+        .iter()
+        .filter(|member| member.mode.is_update())
+        .count()
+        > 1
+    {
+        return Err(MultiXactError::TwoUpdaters);
+    }
+    if let Some(special) = members.iter().find(|member| member.xid.is_special()) {
+        return Err(MultiXactError::BadMember { xid: special.xid });
+    }
+    if last.xid.get() - first.xid.get() >= 1 << 31 {
+        return Err(MultiXactError::BadMember { xid: first.xid });
+    }
+    Ok(())
+}
+
+impl<S: PageStore, N: Next> LockSets for Sets<S, N> {
+    type Session<'a>
+        = Session<'a, S, N>
+    where
+        Self: 'a;
+
+    /// Lock-free.
+    fn register(&self) -> Result<Session<'_, S, N>, RegisterError> {
+        Ok(Session {
+            at: self.oldest.register()?,
+            sets: self,
+            not_sync: PhantomData,
+        })
+    }
+
+    fn members(&self, id: MultiXactId) -> Result<Vec<Member>, MultiXactError> {
+        let (oldest, next) = (self.oldest_kept(), self.next_id());
+        if id.is_special() {
+            return Err(MultiXactError::Invalid { id });
+        }
+        if id < oldest {
+            return Err(MultiXactError::TooOld { id, oldest });
+        }
+        if id >= next {
+            return Err(MultiXactError::NotCreated { id, next });
+        }
+        let (start, len) = self.extent(id)?;
+        let mut members = Vec::new();
+        for at in start.get()..start.get() + len {
+            members.extend(self.member(id, MultiXactOffset::new(at))?);
+        }
+        Ok(members)
+    }
+
+    /// Wait-free.
+    fn next_id(&self) -> MultiXactId {
+        MultiXactId::new(self.next_id.load(Ordering::Relaxed))
+    }
+
+    /// Wait-free: one look at every place.
+    fn oldest_in_use(&self) -> MultiXactId {
+        MultiXactId::new(self.oldest.compute(self.next_id().get()))
+    }
+
+    fn truncate(&self, oldest: MultiXactId) -> Result<(), MultiXactError> {
+        let next = self.next_id();
+        if oldest > next {
+            return Err(MultiXactError::NotCreated { id: oldest, next });
+        }
+        if oldest <= self.oldest_kept() {
+            return Ok(());
+        }
+        // A set that was never written has no position; the first one after it has.
+        let mut first = oldest;
+        let offset = loop {
+            if first == next {
+                break self.next_offset.load(Ordering::Relaxed);
+            }
+            match self.extent(first) {
+                Ok((start, _)) => break start.get(),
+                Err(MultiXactError::NotWritten { .. }) => {
+                    first = first.next().ok_or(MultiXactError::Invalid { id: first })?;
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        self.oldest_id.fetch_max(oldest.get(), Ordering::Relaxed);
+        self.oldest_offset.fetch_max(offset, Ordering::Relaxed);
+        let member_page = member_places(MultiXactOffset::new(offset)).0.page;
+        self.members
+            .truncate(member_page.min(self.members.latest()))?;
+        let offset_page = oldest.get() / OFFSETS_PER_PAGE;
+        self.offsets
+            .truncate(offset_page.min(self.offsets.latest()))?;
+        Ok(())
+    }
+
+    /// Wait-free.
+    fn members_in_use(&self) -> u64 {
+        let next = self.next_offset.load(Ordering::Relaxed);
+        next.saturating_sub(self.oldest_offset.load(Ordering::Relaxed))
+    }
+}
+
+impl<S, N> fmt::Debug for Sets<S, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sets")
+            .field("oldest", &self.oldest_id.load(Ordering::Relaxed))
+            .field("next", &self.next_id.load(Ordering::Relaxed))
+            .finish_non_exhaustive()
+    }
+}
+
+/// A session of a table of lock sets.
+pub struct Session<'a, S: PageStore, N: Next> {
+    sets: &'a Sets<S, N>,
+    at: usize,
+    not_sync: PhantomData<Cell<()>>,
+}
+
+impl<S: PageStore, N: Next> LockSession for Session<'_, S, N> {
+    /// Lock-free; after the first call in a transaction a load.
+    fn begin_use(&mut self) {
+        if !self.sets.oldest.is_begun(self.at) {
+            self.sets
+                .oldest
+                .begin(self.at, || self.sets.next_id().get());
+        }
+    }
+
+    /// Blocks on others that make sets, for a moment, and on the pages' banks.
+    fn create(&mut self, members: &[Member]) -> Result<MultiXactId, MultiXactError> {
+        self.begin_use();
+        let mut sorted = Vec::from(members);
+        sorted.sort_unstable();
+        sorted.dedup();
+        self.sets.make(&sorted)
+    }
+
+    fn expand(
+        &mut self,
+        id: MultiXactId,
+        member: Member,
+        mut state: impl FnMut(Xid) -> XidState,
+    ) -> Result<MultiXactId, MultiXactError> {
+        self.begin_use();
+        let mut members = self.sets.members(id)?;
+        if members.contains(&member) {
+            return Ok(id);
+        }
+        members.retain(|member| match state(member.xid) {
+            XidState::Running => true,
+            XidState::Committed => member.mode.is_update(),
+            XidState::Aborted => false,
+        });
+        members.push(member);
+        members.sort_unstable();
+        self.sets.make(&members)
+    }
+
+    /// Wait-free.
+    fn end(&mut self) {
+        self.sets.oldest.end(self.at);
+    }
+}
+
+impl<S: PageStore, N: Next> Drop for Session<'_, S, N> {
+    fn drop(&mut self) {
+        self.sets.oldest.leave(self.at);
+    }
+}
+
+impl<S: PageStore, N: Next> fmt::Debug for Session<'_, S, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("place", &self.at)
+            .finish_non_exhaustive()
+    }
+}
