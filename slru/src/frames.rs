@@ -48,7 +48,7 @@ pub(crate) enum State {
 
 /// The arrays of a pool.
 pub trait Frames: Send + Sync {
-    /// Places in a bank, at most [`BANK_PLACES`].
+    /// Places in a bank, at most 16.
     const PLACES: usize;
     /// Two to the power of this many banks.
     fn bank_bits(&self) -> u32;
