@@ -14,6 +14,7 @@ use tempfile::TempDir;
 const LIBRARIES: &[&str] = &[
     "procarray",
     "slru",
+    "snapmap",
     "multixact",
     "txn-manager",
     "support/ids",

@@ -29,6 +29,7 @@ const BARE_CRATES: &[&str] = &[
     "txnkit-redo",
     "procarray",
     "slru",
+    "snapmap",
     "multixact",
 ];
 
@@ -39,6 +40,7 @@ const PACKAGES: &[&str] = &[
     "txnkit-redo",
     "procarray",
     "slru",
+    "snapmap",
     "multixact",
     "txn-manager",
     "bench-suite",
@@ -109,7 +111,7 @@ fn steps(root: &Path) -> Vec<Step> {
             Step::tests(format!("tests of {package}"), &format!("test -p {package}"))
         }),
     );
-    steps.extend(["procarray", "multixact"].map(|package| {
+    steps.extend(["procarray", "snapmap", "multixact"].map(|package| {
         Step::tests(
             format!("tests of {package}'s baselines"),
             &format!("test -p {package} --features baselines"),
@@ -142,13 +144,10 @@ fn steps(root: &Path) -> Vec<Step> {
         ));
     }
     steps.extend(["loom", "shuttle"].iter().flat_map(|arm| models(root, arm)));
-    steps.extend(["txnkit-sync", "procarray", "multixact"].map(|package| {
-        let features = if package == "multixact" {
-            " --features baselines"
-        } else {
-            ""
-        };
-        let test = format!("test -p {package} --test inject{features} --target-dir target/inject");
+    let injected = ["txnkit-sync", "procarray", "snapmap", "multixact"];
+    steps.extend(injected.map(|package| {
+        let test =
+            format!("test -p {package} --all-features --test inject --target-dir target/inject");
         Step::tests(format!("injection points of {package}"), &test)
             .env("RUSTFLAGS", "--cfg txnkit_inject")
     }));
@@ -162,6 +161,7 @@ fn models(root: &Path, arm: &str) -> Vec<Step> {
         ("txnkit-redo", "support/redo"),
         ("procarray", "procarray"),
         ("slru", "slru"),
+        ("snapmap", "snapmap"),
         ("multixact", "multixact"),
     ];
     crates

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 const MECHANISMS: &[&str] = &[
     "procarray/src",
     "slru/src",
+    "snapmap/src",
     "multixact/src",
     "txn-manager/src",
     "support/ids/src",
@@ -28,6 +29,7 @@ const FORBIDDEN: &[&str] = &[
 const CRATES: &[&str] = &[
     "procarray",
     "slru",
+    "snapmap",
     "multixact",
     "txn-manager",
     "bench-suite",
