@@ -10,8 +10,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use hdrhistogram::Histogram;
+use multixact::LockTable;
 use slru::{MemoryStore, StatusLog};
-use txn_manager::{Core, Isolation, Snapshots, Xid};
+use txn_manager::{Core, Isolation, SnapMap, Snapshots, Xid};
 use txnkit_sync::atomic::{AtomicBool, Ordering};
 
 use crate::cell::{CellResult, CellSpec, HARNESS, LatencyNs, WorkloadKind};
@@ -27,6 +28,9 @@ pub const FIRST_XID: Xid = Xid::FIRST_NORMAL;
 /// Status pages in memory: the status of 33 million ids, so that reading old rows misses no page.
 const STATUS_PAGES: usize = 1024;
 
+/// Pages of lock sets in memory, of each kind.
+const LOCK_PAGES: usize = 16;
+
 /// A latency beyond this counts as this.
 const LONGEST_LATENCY_NS: u64 = 60_000_000_000;
 
@@ -34,7 +38,13 @@ const LONGEST_LATENCY_NS: u64 = 60_000_000_000;
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The manager that cells run on.
-pub type BenchCore<P> = Core<(P, StatusLog<MemoryStore>, SharedLog)>;
+pub type BenchCore<P> = Core<(
+    P,
+    StatusLog<MemoryStore>,
+    LockTable<MemoryStore>,
+    SnapMap,
+    SharedLog,
+)>;
 
 /// A manager over this array, with all that a cell needs around it.
 ///
@@ -42,7 +52,15 @@ pub type BenchCore<P> = Core<(P, StatusLog<MemoryStore>, SharedLog)>;
 /// When the redo log cannot be started.
 pub fn bench_core<P: Snapshots>(array: P) -> Result<BenchCore<P>> {
     let status = StatusLog::new(MemoryStore::new(), STATUS_PAGES, FIRST_XID);
-    Ok(Core::new(array, status, SharedLog::start()?))
+    let store = MemoryStore::new;
+    let locks = LockTable::new(store(), store(), LOCK_PAGES, LOCK_PAGES, array.sessions());
+    Ok(Core::new(
+        array,
+        status,
+        locks,
+        SnapMap::off(),
+        SharedLog::start()?,
+    ))
 }
 
 /// Sessions that a cell registers at the same time.

@@ -5,15 +5,19 @@ use std::sync::mpsc::channel;
 use std::thread;
 
 use bench_suite::heap::{Entry, History, Horizon, Table, Total, Update};
+use multixact::LockTable;
 use procarray::ProcArray;
-use txn_manager::{Isolation, Session, TxnManager, Xid};
+use slru::{MemoryStore, StatusLog};
+use txn_manager::{Isolation, NoRedo, Session, SnapMap, TxnManager, Xid};
 
 type TestSession<'a> = Session<
     'a,
     (
         ProcArray,
-        slru::StatusLog<slru::MemoryStore>,
-        txn_manager::NoRedo,
+        StatusLog<MemoryStore>,
+        LockTable<MemoryStore>,
+        SnapMap,
+        NoRedo,
     ),
 >;
 

@@ -15,9 +15,10 @@ use bench_suite::run::{FIRST_XID, run_cell};
 use bench_suite::tpcb::{Bank, Transfer};
 use common::spec;
 use liar::{Liar, Lie};
+use multixact::LockTable;
 use procarray::ProcArray;
 use slru::{MemoryStore, StatusLog};
-use txn_manager::{Core, Isolation, Lsn, NoRedo, Redo, RedoError, Xid, XidRun};
+use txn_manager::{Core, Isolation, Lsn, NoRedo, Redo, RedoError, SnapMap, Xid, XidRun};
 
 #[test]
 fn every_variant_adds_up() {
@@ -81,6 +82,10 @@ impl Redo for Halts {
     }
 }
 
+fn locks() -> LockTable<MemoryStore> {
+    LockTable::new(MemoryStore::new(), MemoryStore::new(), 16, 16, 4)
+}
+
 #[test]
 fn a_variant_that_loses_an_update_is_caught() {
     let (halted, is_halted) = channel();
@@ -94,6 +99,8 @@ fn a_variant_that_loses_an_update_is_caught() {
     let core = Core::new(
         Liar::new(ProcArray::new(4, FIRST_XID), Lie::NobodyRuns),
         status,
+        locks(),
+        SnapMap::off(),
         redo,
     );
     let bank = Bank::load(1, Tables::Permanent);
@@ -133,6 +140,8 @@ fn a_conflict_aborts_and_the_money_still_adds_up() {
     let core = Core::new(
         ProcArray::new(4, FIRST_XID),
         StatusLog::new(MemoryStore::new(), 16, FIRST_XID),
+        locks(),
+        SnapMap::off(),
         NoRedo,
     );
     let bank = Bank::load(1, Tables::Unlogged);

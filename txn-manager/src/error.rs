@@ -3,8 +3,10 @@
 use core::error::Error;
 use core::fmt;
 
+use multixact::MultiXactError;
 use procarray::{AssignError, Deadlock, WouldBlock};
 use slru::StatusError;
+use snapmap::SnapshotTooOld;
 use txnkit_ids::{Lsn, Xid};
 
 use crate::redo::RedoError;
@@ -60,6 +62,8 @@ pub enum ReadError {
     State(StateError),
     /// The status store failed; abort the transaction or try again.
     Status(StatusError),
+    /// Rows that the snapshot should see may have been removed: abort the transaction and begin again.
+    TooOld(SnapshotTooOld),
     /// Waiting is impossible here; try again.
     WouldBlock,
 }
@@ -72,6 +76,7 @@ impl fmt::Display for ReadError {
                 f,
                 "an id's status could not be read: {error}; abort the transaction or try again"
             ),
+            Self::TooOld(error) => error.fmt(f),
             Self::WouldBlock => WouldBlock.fmt(f),
         }
     }
@@ -81,6 +86,7 @@ impl Error for ReadError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Status(error) => Some(error),
+            Self::TooOld(error) => Some(error),
             Self::State(_) | Self::WouldBlock => None,
         }
     }
@@ -95,6 +101,12 @@ impl From<StateError> for ReadError {
 impl From<StatusError> for ReadError {
     fn from(error: StatusError) -> Self {
         Self::Status(error)
+    }
+}
+
+impl From<SnapshotTooOld> for ReadError {
+    fn from(error: SnapshotTooOld) -> Self {
+        Self::TooOld(error)
     }
 }
 
@@ -347,5 +359,95 @@ impl From<ReadError> for WaitError {
 impl From<StatusError> for WaitError {
     fn from(error: StatusError) -> Self {
         Self::Read(error.into())
+    }
+}
+
+/// A row lock could not be decided; nothing was changed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LockError {
+    /// The transaction has no id and could not get one.
+    Write(WriteError),
+    /// A locker's state could not be told.
+    Read(ReadError),
+    /// The set of the row's lockers could not be read, or a new one not be made.
+    Sets(MultiXactError),
+}
+
+impl fmt::Display for LockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Write(error) => error.fmt(f),
+            Self::Read(error) => error.fmt(f),
+            Self::Sets(error) => write!(f, "a row's lockers: {error}"),
+        }
+    }
+}
+
+impl Error for LockError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Write(error) => Some(error),
+            Self::Read(error) => Some(error),
+            Self::Sets(error) => Some(error),
+        }
+    }
+}
+
+impl From<WriteError> for LockError {
+    fn from(error: WriteError) -> Self {
+        Self::Write(error)
+    }
+}
+
+impl From<ReadError> for LockError {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error)
+    }
+}
+
+impl From<MultiXactError> for LockError {
+    fn from(error: MultiXactError) -> Self {
+        Self::Sets(error)
+    }
+}
+
+/// No session could be made: a mechanism has no place left. Drop a session, or build the mechanism with more places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// The transaction array.
+    Array(procarray::RegisterError),
+    /// The table of lock sets.
+    Locks(multixact::RegisterError),
+}
+
+impl fmt::Display for SessionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Array(error) => write!(f, "transaction array: {error}"),
+            Self::Locks(error) => write!(f, "table of lock sets: {error}"),
+        }
+    }
+}
+
+impl Error for SessionError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Array(error) => Some(error),
+            Self::Locks(error) => Some(error),
+        }
+    }
+}
+
+impl From<procarray::RegisterError> for SessionError {
+    fn from(error: procarray::RegisterError) -> Self {
+        Self::Array(error)
+    }
+}
+
+impl From<multixact::RegisterError> for SessionError {
+    fn from(error: multixact::RegisterError) -> Self {
+        Self::Locks(error)
     }
 }

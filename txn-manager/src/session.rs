@@ -6,10 +6,12 @@ use core::fmt;
 use core::mem;
 use std::time::Instant;
 
+use multixact::{LockSession, LockSets};
 use procarray::{
     AssignError, EndError, Membership, SnapshotSession, SnapshotView, Snapshots, Waiter, WouldBlock,
 };
 use slru::{Status, StatusStore};
+use snapmap::{AgeMap, SnapshotTooOld, Stamp};
 use txnkit_ids::{Lsn, Xid, XidRun};
 
 use crate::error::{AbortError, CommitError, ReadError, StateError, WaitError, WriteError};
@@ -52,11 +54,14 @@ enum State {
 /// Dropping it aborts its transaction. A transaction whose commit record is written already
 /// ([`CommitError::InDoubt`]) is committed instead, if its status can be set by then.
 pub struct Session<'a, M: Mechanisms + 'a> {
-    core: &'a Core<M>,
+    pub(crate) core: &'a Core<M>,
     array: <M::Array as Snapshots>::Session<'a>,
+    pub(crate) locks: <M::Locks as LockSets>::Session<'a>,
     state: State,
     /// Is the array's last snapshot this transaction's, and registered?
     has_snapshot: bool,
+    /// When it was taken.
+    stamp: Stamp,
     savepoints: Levels,
     waiter: Waiter<'a>,
 }
@@ -65,13 +70,16 @@ impl<'a, M: Mechanisms> Session<'a, M> {
     pub(crate) fn new(
         core: &'a Core<M>,
         array: <M::Array as Snapshots>::Session<'a>,
+        locks: <M::Locks as LockSets>::Session<'a>,
         waiter: Waiter<'a>,
     ) -> Self {
         Self {
             core,
             array,
+            locks,
             state: State::Idle,
             has_snapshot: false,
+            stamp: Stamp::default(),
             savepoints: Levels::default(),
             waiter,
         }
@@ -111,9 +119,37 @@ impl<'a, M: Mechanisms> Session<'a, M> {
         }
         // Releasing first registers the new snapshot's own xmin instead of keeping the old one's.
         self.release_snapshot();
-        self.array.snapshot()?;
+        // The stamp first: a snapshot that is taken for older than it is may be refused early, the other way round it would be too late.
+        self.stamp = self.core.ages.stamp();
+        let xmin = self.array.snapshot()?.xmin();
+        self.core.ages.taken(|| self.core.now_ns(), xmin);
         self.has_snapshot = true;
         Ok(())
+    }
+
+    /// Moves the map of snapshot ages on, by this statement's snapshot; a clock reading, and little more within a bucket. Somebody has to, at least once a bucket,
+    /// right after a statement has begun; otherwise no snapshot is ever too old.
+    ///
+    /// # Errors
+    /// [`StateError`] outside a statement.
+    pub fn advance_ages(&self) -> Result<(), StateError> {
+        self.active()?;
+        if !self.has_snapshot {
+            return Err(StateError::NoStatement);
+        }
+        let core = self.core;
+        core.ages
+            .advance(core.now_ns(), || self.array.taken().xmin());
+        Ok(())
+    }
+
+    /// Is this statement's snapshot still good for what was read before this call? [`visible`](Self::visible) asks by itself; ask this where a row was not found.
+    /// Progress is that of [`AgeMap::check`].
+    ///
+    /// # Errors
+    /// [`SnapshotTooOld`]: abort the transaction and begin again.
+    pub fn check_age(&self) -> Result<(), SnapshotTooOld> {
+        self.core.ages.check(self.array.taken().xmin(), self.stamp)
     }
 
     /// Ends a statement: under [`ReadCommitted`](Isolation::ReadCommitted) the horizon is held back no longer. Wait-free.
@@ -132,6 +168,9 @@ impl<'a, M: Mechanisms> Session<'a, M> {
     /// reserved.
     pub fn xid(&mut self) -> Result<Xid, WriteError> {
         self.active()?;
+        if self.array.xid().is_none() {
+            self.locks.begin_use();
+        }
         if self.savepoints.is_empty() {
             return hand_out(self.core, || self.array.assign());
         }
@@ -216,13 +255,17 @@ impl<'a, M: Mechanisms> Session<'a, M> {
     /// ([`Xid::INVALID`]: by nobody)? A session sees its own changes at once.
     ///
     /// # Errors
-    /// [`ReadError::State`] outside a statement; [`ReadError::Status`] when the status store cannot tell.
+    /// [`ReadError::State`] outside a statement; [`ReadError::Status`] when the status store cannot tell; [`ReadError::TooOld`] when what the snapshot
+    /// should see may have been removed.
     pub fn visible(&self, xmin: Xid, xmax: Xid) -> Result<bool, ReadError> {
         self.active()?;
         if !self.has_snapshot {
             return Err(StateError::NoStatement.into());
         }
-        Ok(self.sees(xmin)? && !self.sees(xmax)?)
+        let visible = self.sees(xmin)? && !self.sees(xmax)?;
+        // After the row was read, which the caller did before this call.
+        self.check_age()?;
+        Ok(visible)
     }
 
     /// Own ids first: the snapshot counts them as running. Then the snapshot, and only for what has ended for it the status,
@@ -379,6 +422,7 @@ impl<'a, M: Mechanisms> Session<'a, M> {
             self.core.waits.wake(xid);
         }
         self.savepoints.clear();
+        self.locks.end();
         self.release_snapshot();
         self.state = State::Idle;
         Ok(xid)

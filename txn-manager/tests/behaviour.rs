@@ -1,24 +1,28 @@
-//! One behavioural suite over every transaction array.
+//! One behavioural suite over every implementation of each mechanism, and one of everything over every combination.
 
 extern crate alloc;
 
 mod common;
 
 use common::naive::Naive;
-use common::{FIRST, SESSIONS, core};
+use common::{FIRST, SESSIONS, core, locks};
+use multixact::baseline::{CondvarWait, SleepRetry};
 use procarray::ProcArray;
 use procarray::baseline::{FullStructs, HotArray, LazyHorizon};
+use slru::MemoryStore;
+use snapmap::baseline::{LockEveryMinute, LockEverySnapshot};
+use txn_manager::SnapMap;
 use txnkit_sync::lock::{LockOf2011, LockOfToday};
 
 macro_rules! suite {
-    ($name:ident, $array:expr, [$($test:ident),* $(,)?]) => {
+    ($name:ident, $core:expr, [$($test:ident),* $(,)?]) => {
         mod $name {
             use super::*;
-            $(#[test] fn $test() { common::$test(&core($array)) })*
+            $(#[test] fn $test() { common::$test(&$core) })*
         }
     };
-    ($name:ident, $array:expr) => {
-        suite!($name, $array, [
+    ($name:ident, $core:expr) => {
+        suite!($name, $core, [
             nothing_uncommitted_is_read,
             read_committed_sees_each_statement_anew,
             repeatable_read_keeps_its_first_snapshot,
@@ -38,30 +42,121 @@ macro_rules! suite {
             a_rollback_wakes_who_waits_for_it,
             of_two_in_a_deadlock_the_younger_gives_way,
             sessions_are_limited_and_come_back,
+            row_locks_exclude_as_their_modes_do,
+            many_share_a_row_and_the_last_one_frees_it,
+            two_that_upgrade_a_shared_lock_deadlock_once,
+            what_a_savepoint_locked_is_free_after_its_rollback,
         ]);
     };
 }
 
-suite!(naive, Naive::new(SESSIONS, FIRST));
-suite!(front, ProcArray::new(SESSIONS, FIRST));
+/// A manager over this array and the other fronts.
+macro_rules! over {
+    ($array:ty) => {
+        core(<$array>::new(SESSIONS, FIRST), locks(), SnapMap::off())
+    };
+}
+
+suite!(naive, over!(Naive));
+suite!(front, over!(ProcArray));
+suite!(full_structs, over!(FullStructs<LockOf2011>));
+suite!(full_structs_today, over!(FullStructs<LockOfToday>));
+suite!(hot_array, over!(HotArray<LockOf2011>));
+suite!(hot_array_today, over!(HotArray<LockOfToday>));
+suite!(lazy_horizon, over!(LazyHorizon<LockOf2011>));
+suite!(lazy_horizon_today, over!(LazyHorizon<LockOfToday>));
+
+/// A front array with this table of lock sets.
+macro_rules! sets {
+    ($sets:ident) => {
+        $sets::new(MemoryStore::new(), MemoryStore::new(), 16, 16, SESSIONS)
+    };
+}
+
+fn front() -> ProcArray {
+    ProcArray::new(SESSIONS, FIRST)
+}
+
 suite!(
-    full_structs,
-    FullStructs::<LockOf2011>::new(SESSIONS, FIRST)
+    sleep_retry,
+    core(front(), sets!(SleepRetry), SnapMap::off())
 );
 suite!(
-    full_structs_today,
-    FullStructs::<LockOfToday>::new(SESSIONS, FIRST)
+    condvar_wait,
+    core(front(), sets!(CondvarWait), SnapMap::off())
 );
-suite!(hot_array, HotArray::<LockOf2011>::new(SESSIONS, FIRST));
+
+/// Ten minutes, in which no test gets: the maps are on and refuse nothing.
+const THRESHOLD_NS: u64 = 600_000_000_000;
+const BUCKET_NS: u64 = 60_000_000_000;
+
 suite!(
-    hot_array_today,
-    HotArray::<LockOfToday>::new(SESSIONS, FIRST)
+    ages,
+    core(front(), locks(), SnapMap::new(THRESHOLD_NS, BUCKET_NS))
 );
 suite!(
-    lazy_horizon,
-    LazyHorizon::<LockOf2011>::new(SESSIONS, FIRST)
+    lock_every_snapshot,
+    core(
+        front(),
+        locks(),
+        LockEverySnapshot::new(THRESHOLD_NS, BUCKET_NS)
+    )
 );
 suite!(
-    lazy_horizon_today,
-    LazyHorizon::<LockOfToday>::new(SESSIONS, FIRST)
+    lock_every_minute,
+    core(
+        front(),
+        locks(),
+        LockEveryMinute::new(THRESHOLD_NS, BUCKET_NS)
+    )
 );
+
+#[test]
+fn a_snapshot_gets_too_old() {
+    const BUCKET_NS: u64 = 1_000_000;
+    common::a_snapshot_gets_too_old(&core(front(), locks(), SnapMap::new(BUCKET_NS, BUCKET_NS)));
+    let map = LockEverySnapshot::new(BUCKET_NS, BUCKET_NS);
+    common::a_snapshot_gets_too_old(&core(front(), locks(), map));
+    let map = LockEveryMinute::new(BUCKET_NS, BUCKET_NS);
+    common::a_snapshot_gets_too_old(&core(front(), locks(), map));
+}
+
+/// Every array with every table of lock sets and every map of ages.
+macro_rules! product {
+    ($($test:ident: $array:ty),* $(,)?) => {
+        $(#[test]
+        fn $test() {
+            product!(@locks $array, [locks(), sets!(SleepRetry), sets!(CondvarWait)]);
+        })*
+    };
+    (@locks $array:ty, [$($locks:expr),*]) => {
+        $(
+            common::one_of_everything(&core(<$array>::new(SESSIONS, FIRST), $locks, SnapMap::off()));
+            common::one_of_everything(&core(
+                <$array>::new(SESSIONS, FIRST),
+                $locks,
+                SnapMap::new(THRESHOLD_NS, BUCKET_NS),
+            ));
+            common::one_of_everything(&core(
+                <$array>::new(SESSIONS, FIRST),
+                $locks,
+                LockEverySnapshot::new(THRESHOLD_NS, BUCKET_NS),
+            ));
+            common::one_of_everything(&core(
+                <$array>::new(SESSIONS, FIRST),
+                $locks,
+                LockEveryMinute::new(THRESHOLD_NS, BUCKET_NS),
+            ));
+        )*
+    };
+}
+
+product! {
+    front_with_all: ProcArray,
+    full_structs_with_all: FullStructs<LockOf2011>,
+    full_structs_today_with_all: FullStructs<LockOfToday>,
+    hot_array_with_all: HotArray<LockOf2011>,
+    hot_array_today_with_all: HotArray<LockOfToday>,
+    lazy_horizon_with_all: LazyHorizon<LockOf2011>,
+    lazy_horizon_today_with_all: LazyHorizon<LockOfToday>,
+}

@@ -3,10 +3,11 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
 
+use multixact::LockTable;
 use procarray::ProcArray;
 use slru::{MemoryStore, Status, StatusError, StatusErrorKind, StatusLog, StatusStore};
 use txn_manager::{
-    AbortError, AssignError, CommitError, Core, Isolation, Lsn, Redo, RedoError, Session,
+    AbortError, AssignError, CommitError, Core, Isolation, Lsn, Redo, RedoError, Session, SnapMap,
     Snapshots, StateError, WriteError, Xid, XidRun, XidState,
 };
 
@@ -97,9 +98,19 @@ impl StatusStore for Statuses<'_> {
     }
 }
 
-type Tested<'a> = (ProcArray, Statuses<'a>, Log<'a>);
+type Tested<'a> = (
+    ProcArray,
+    Statuses<'a>,
+    LockTable<MemoryStore>,
+    SnapMap,
+    Log<'a>,
+);
 type TestCore<'a> = Core<Tested<'a>>;
 type TestSession<'a, 'b> = Session<'a, Tested<'b>>;
+
+fn locks() -> LockTable<MemoryStore> {
+    LockTable::new(MemoryStore::new(), MemoryStore::new(), 16, 16, 4)
+}
 
 fn core(events: &Events) -> TestCore<'_> {
     let log = Log {
@@ -115,6 +126,8 @@ fn core(events: &Events) -> TestCore<'_> {
             inner,
             fails: AtomicBool::new(false),
         },
+        locks(),
+        SnapMap::off(),
         log,
     )
 }
@@ -248,6 +261,8 @@ fn a_redo_log_that_panics_leaves_the_transaction_running() {
     let core = Core::new(
         ProcArray::new(2, FIRST),
         StatusLog::new(MemoryStore::new(), 16, FIRST),
+        locks(),
+        SnapMap::off(),
         Panics,
     );
     let (mut session, mut other) = (core.session().unwrap(), core.session().unwrap());

@@ -5,10 +5,12 @@ pub(crate) mod naive;
 use std::sync::Mutex;
 use std::thread;
 
+use multixact::LockTable;
 use slru::{MemoryStore, StatusLog};
 use txn_manager::{
-    AbortError, Core, Isolation, Mechanisms, NoRedo, Session, Snapshots, StateError, WaitError,
-    Xid, XidState,
+    AbortError, AgeMap, Core, Isolation, LockSets, Mechanisms, Member, Mode, NoRedo, ReadError,
+    RegisterError, RowLock, RowMark, Session, SessionError, Snapshots, StateError, WaitError, Xid,
+    XidState,
 };
 
 pub(crate) const FIRST: Xid = Xid::FIRST_NORMAL;
@@ -16,10 +18,18 @@ pub(crate) const SESSIONS: usize = 8;
 const SECOND_NS: u64 = 1_000_000_000;
 const NOBODY: Xid = Xid::INVALID;
 
-pub(crate) type TestCore<P> = Core<(P, StatusLog<MemoryStore>, NoRedo)>;
+pub(crate) fn locks() -> LockTable<MemoryStore> {
+    LockTable::new(MemoryStore::new(), MemoryStore::new(), 16, 16, SESSIONS)
+}
 
-pub(crate) fn core<P: Snapshots>(array: P) -> TestCore<P> {
-    Core::new(array, StatusLog::new(MemoryStore::new(), 16, FIRST), NoRedo)
+/// A manager over this array, this table of lock sets and this map of ages, the rest the fronts'.
+pub(crate) fn core<P: Snapshots, L: LockSets, A: AgeMap + Send>(
+    array: P,
+    locks: L,
+    ages: A,
+) -> Core<(P, StatusLog<MemoryStore>, L, A, NoRedo)> {
+    let status = StatusLog::new(MemoryStore::new(), 16, FIRST);
+    Core::new(array, status, locks, ages, NoRedo)
 }
 
 /// A row as a list of versions, newest last, changed by the rules for row locks that the crate's page gives.
@@ -97,7 +107,7 @@ fn begin<M: Mechanisms>(session: &mut Session<'_, M>, isolation: Isolation) {
     session.statement().unwrap();
 }
 
-pub(crate) fn nothing_uncommitted_is_read<P: Snapshots>(core: &TestCore<P>) {
+pub(crate) fn nothing_uncommitted_is_read<M: Mechanisms>(core: &Core<M>) {
     let row = Row::new(1);
     let (mut writer, mut reader) = (core.session().unwrap(), core.session().unwrap());
     begin(&mut writer, Isolation::ReadCommitted);
@@ -111,7 +121,7 @@ pub(crate) fn nothing_uncommitted_is_read<P: Snapshots>(core: &TestCore<P>) {
     writer.commit().unwrap();
 }
 
-pub(crate) fn read_committed_sees_each_statement_anew<P: Snapshots>(core: &TestCore<P>) {
+pub(crate) fn read_committed_sees_each_statement_anew<M: Mechanisms>(core: &Core<M>) {
     let row = Row::new(1);
     let (mut writer, mut reader) = (core.session().unwrap(), core.session().unwrap());
     begin(&mut reader, Isolation::ReadCommitted);
@@ -125,7 +135,7 @@ pub(crate) fn read_committed_sees_each_statement_anew<P: Snapshots>(core: &TestC
     reader.commit().unwrap();
 }
 
-pub(crate) fn repeatable_read_keeps_its_first_snapshot<P: Snapshots>(core: &TestCore<P>) {
+pub(crate) fn repeatable_read_keeps_its_first_snapshot<M: Mechanisms>(core: &Core<M>) {
     let row = Row::new(1);
     let (mut writer, mut reader) = (core.session().unwrap(), core.session().unwrap());
     begin(&mut reader, Isolation::RepeatableRead);
@@ -151,7 +161,7 @@ pub(crate) fn repeatable_read_keeps_its_first_snapshot<P: Snapshots>(core: &Test
     reader.commit().unwrap();
 }
 
-pub(crate) fn an_abort_never_happened<P: Snapshots>(core: &TestCore<P>) {
+pub(crate) fn an_abort_never_happened<M: Mechanisms>(core: &Core<M>) {
     let row = Row::new(1);
     let (mut writer, mut reader) = (core.session().unwrap(), core.session().unwrap());
     begin(&mut writer, Isolation::ReadCommitted);
@@ -166,7 +176,7 @@ pub(crate) fn an_abort_never_happened<P: Snapshots>(core: &TestCore<P>) {
     reader.commit().unwrap();
 }
 
-pub(crate) fn a_dropped_session_aborts<P: Snapshots>(core: &TestCore<P>) {
+pub(crate) fn a_dropped_session_aborts<M: Mechanisms>(core: &Core<M>) {
     let row = Row::new(1);
     let mut reader = core.session().unwrap();
     let mut gone = core.session().unwrap();
@@ -179,7 +189,7 @@ pub(crate) fn a_dropped_session_aborts<P: Snapshots>(core: &TestCore<P>) {
     assert_eq!(row.read(&reader), 1);
 }
 
-pub(crate) fn ids_have_states<P: Snapshots>(core: &TestCore<P>) {
+pub(crate) fn ids_have_states<M: Mechanisms>(core: &Core<M>) {
     let (mut one, mut other) = (core.session().unwrap(), core.session().unwrap());
     begin(&mut one, Isolation::ReadCommitted);
     let xid = one.xid().unwrap();
@@ -194,7 +204,7 @@ pub(crate) fn ids_have_states<P: Snapshots>(core: &TestCore<P>) {
     assert_eq!(other.state_of(Xid::INVALID).unwrap(), XidState::Aborted);
 }
 
-pub(crate) fn calls_out_of_order_are_refused<P: Snapshots>(core: &TestCore<P>) {
+pub(crate) fn calls_out_of_order_are_refused<M: Mechanisms>(core: &Core<M>) {
     let mut session = core.session().unwrap();
     assert!(session.commit().is_err() && session.abort().is_err() && session.xid().is_err());
     assert!(session.statement().is_err() && session.visible(Xid::FROZEN, NOBODY).is_err());
@@ -218,7 +228,7 @@ pub(crate) fn calls_out_of_order_are_refused<P: Snapshots>(core: &TestCore<P>) {
     assert_eq!(core.array().next_xid(), FIRST, "reading takes no id");
 }
 
-pub(crate) fn the_horizon_waits_for_snapshots<P: Snapshots>(core: &TestCore<P>) {
+pub(crate) fn the_horizon_waits_for_snapshots<M: Mechanisms>(core: &Core<M>) {
     let mut writer = core.session().unwrap();
     let mut write = || {
         begin(&mut writer, Isolation::ReadCommitted);
@@ -254,14 +264,14 @@ pub(crate) fn the_horizon_waits_for_snapshots<P: Snapshots>(core: &TestCore<P>) 
 }
 
 /// Arrays that compute the horizon while taking snapshots have to take one.
-fn horizon_after_reading<P: Snapshots>(core: &TestCore<P>) -> Xid {
+fn horizon_after_reading<M: Mechanisms>(core: &Core<M>) -> Xid {
     let mut reader = core.session().unwrap();
     begin(&mut reader, Isolation::ReadCommitted);
     reader.commit().unwrap();
     core.horizon()
 }
 
-pub(crate) fn a_waiter_is_woken_by_commit_abort_and_drop<P: Snapshots>(core: &TestCore<P>) {
+pub(crate) fn a_waiter_is_woken_by_commit_abort_and_drop<M: Mechanisms>(core: &Core<M>) {
     for round in 0..30 {
         let mut holder = core.session().unwrap();
         begin(&mut holder, Isolation::ReadCommitted);
@@ -287,7 +297,7 @@ pub(crate) fn a_waiter_is_woken_by_commit_abort_and_drop<P: Snapshots>(core: &Te
     }
 }
 
-pub(crate) fn waiting_ends_in_time_or_says_why_not<P: Snapshots>(core: &TestCore<P>) {
+pub(crate) fn waiting_ends_in_time_or_says_why_not<M: Mechanisms>(core: &Core<M>) {
     let (mut holder, mut waiter) = (core.session().unwrap(), core.session().unwrap());
     begin(&mut holder, Isolation::ReadCommitted);
     let xid = holder.xid().unwrap();
@@ -309,7 +319,7 @@ pub(crate) fn waiting_ends_in_time_or_says_why_not<P: Snapshots>(core: &TestCore
     waiter.wait_for(Xid::FROZEN, 0).unwrap();
 }
 
-pub(crate) fn no_update_is_lost<P: Snapshots>(core: &TestCore<P>) {
+pub(crate) fn no_update_is_lost<M: Mechanisms>(core: &Core<M>) {
     const THREADS: i64 = 4;
     const ADDS: i64 = 100;
     for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
@@ -347,7 +357,7 @@ pub(crate) fn no_update_is_lost<P: Snapshots>(core: &TestCore<P>) {
 }
 
 /// Money moves from row to row; whoever looks, at whatever moment, sees all of it.
-pub(crate) fn a_snapshot_is_of_one_instant<P: Snapshots>(core: &TestCore<P>) {
+pub(crate) fn a_snapshot_is_of_one_instant<M: Mechanisms>(core: &Core<M>) {
     const ROWS: usize = 4;
     let rows: Vec<Row> = (0..ROWS).map(|_| Row::new(100)).collect();
     thread::scope(|scope| {
@@ -391,7 +401,7 @@ pub(crate) fn a_snapshot_is_of_one_instant<P: Snapshots>(core: &TestCore<P>) {
     });
 }
 
-pub(crate) fn a_session_moves_between_threads<P: Snapshots>(core: &TestCore<P>) {
+pub(crate) fn a_session_moves_between_threads<M: Mechanisms>(core: &Core<M>) {
     let row = Row::new(1);
     let mut session = core.session().unwrap();
     begin(&mut session, Isolation::RepeatableRead);
@@ -408,9 +418,9 @@ pub(crate) fn a_session_moves_between_threads<P: Snapshots>(core: &TestCore<P>) 
 }
 
 /// What was written since a savepoint is gone after a rollback to it, for everybody and at once; what was written before stays.
-pub(crate) fn a_rollback_undoes_what_came_after_its_savepoint<P: Snapshots>(core: &TestCore<P>) {
+pub(crate) fn a_rollback_undoes_what_came_after_its_savepoint<M: Mechanisms>(core: &Core<M>) {
     let rows = [Row::new(1), Row::new(1), Row::new(1)];
-    let read = |session: &Session<'_, _>| rows.each_ref().map(|row| row.read(session));
+    let read = |session: &Session<'_, M>| rows.each_ref().map(|row| row.read(session));
     let (mut writer, mut reader) = (core.session().unwrap(), core.session().unwrap());
     begin(&mut writer, Isolation::ReadCommitted);
     rows[0].add(&mut writer, 10);
@@ -443,7 +453,7 @@ pub(crate) fn a_rollback_undoes_what_came_after_its_savepoint<P: Snapshots>(core
     assert_eq!(read(&reader), [11, 31, 1]);
 }
 
-pub(crate) fn savepoints_nest_deep<P: Snapshots>(core: &TestCore<P>) {
+pub(crate) fn savepoints_nest_deep<M: Mechanisms>(core: &Core<M>) {
     const DEPTH: usize = 1000;
     let row = Row::new(0);
     let (mut writer, mut reader) = (core.session().unwrap(), core.session().unwrap());
@@ -469,7 +479,7 @@ pub(crate) fn savepoints_nest_deep<P: Snapshots>(core: &TestCore<P>) {
     assert_eq!(row.read(&reader), 2);
 }
 
-pub(crate) fn a_savepoint_is_good_until_it_is_gone<P: Snapshots>(core: &TestCore<P>) {
+pub(crate) fn a_savepoint_is_good_until_it_is_gone<M: Mechanisms>(core: &Core<M>) {
     let mut session = core.session().unwrap();
     assert_eq!(session.savepoint(), Err(StateError::NotBegun));
     session.begin(Isolation::ReadCommitted).unwrap();
@@ -501,7 +511,7 @@ pub(crate) fn a_savepoint_is_good_until_it_is_gone<P: Snapshots>(core: &TestCore
 }
 
 /// Whoever waits for what a savepoint has written goes on when it is rolled back, not only at the transaction's end.
-pub(crate) fn a_rollback_wakes_who_waits_for_it<P: Snapshots>(core: &TestCore<P>) {
+pub(crate) fn a_rollback_wakes_who_waits_for_it<M: Mechanisms>(core: &Core<M>) {
     let row = Row::new(1);
     let mut writer = core.session().unwrap();
     begin(&mut writer, Isolation::ReadCommitted);
@@ -524,7 +534,7 @@ pub(crate) fn a_rollback_wakes_who_waits_for_it<P: Snapshots>(core: &TestCore<P>
 }
 
 /// Two transactions change two rows in opposite order: the younger one is told to give way, the other one goes through.
-pub(crate) fn of_two_in_a_deadlock_the_younger_gives_way<P: Snapshots>(core: &TestCore<P>) {
+pub(crate) fn of_two_in_a_deadlock_the_younger_gives_way<M: Mechanisms>(core: &Core<M>) {
     for round in 0..20 {
         let (mut elder, mut younger) = (core.session().unwrap(), core.session().unwrap());
         begin(&mut elder, Isolation::ReadCommitted);
@@ -550,9 +560,217 @@ pub(crate) fn of_two_in_a_deadlock_the_younger_gives_way<P: Snapshots>(core: &Te
     }
 }
 
-pub(crate) fn sessions_are_limited_and_come_back<P: Snapshots>(core: &TestCore<P>) {
+pub(crate) fn sessions_are_limited_and_come_back<M: Mechanisms>(core: &Core<M>) {
     let all: Vec<_> = (0..SESSIONS).map(|_| core.session().unwrap()).collect();
-    assert_eq!(core.session().unwrap_err().sessions, SESSIONS);
+    let sessions = SESSIONS;
+    let error = core.session().err();
+    assert_eq!(error, Some(SessionError::Array(RegisterError { sessions })));
     drop(all);
     core.session().unwrap();
+}
+
+/// A row that is only ever locked.
+#[derive(Default)]
+struct Locked(Mutex<RowMark>);
+
+impl Locked {
+    fn ask<M: Mechanisms>(&self, session: &mut Session<'_, M>, mode: Mode) -> RowLock {
+        let mut mark = self.0.lock().unwrap();
+        let decided = session.lock_row(*mark, mode).unwrap();
+        if let RowLock::Granted(new) = decided {
+            *mark = new;
+        }
+        decided
+    }
+
+    /// Waits for whoever is in the way.
+    fn lock<M: Mechanisms>(
+        &self,
+        session: &mut Session<'_, M>,
+        mode: Mode,
+    ) -> Result<(), WaitError> {
+        loop {
+            match self.ask(session, mode) {
+                RowLock::Granted(_) => return Ok(()),
+                RowLock::Busy(xid) => session.wait_for(xid, 20 * SECOND_NS)?,
+                RowLock::Replaced(xid) => panic!("{xid} has replaced a row that nobody changes"),
+            }
+        }
+    }
+}
+
+/// Two transactions and every pair of modes: the second gets its lock, or is told whom to wait for.
+pub(crate) fn row_locks_exclude_as_their_modes_do<M: Mechanisms>(core: &Core<M>) {
+    let (mut one, mut other) = (core.session().unwrap(), core.session().unwrap());
+    for held in Mode::ALL {
+        for asked in Mode::ALL {
+            let row = Locked::default();
+            begin(&mut one, Isolation::ReadCommitted);
+            begin(&mut other, Isolation::ReadCommitted);
+            let holder = one.xid().unwrap();
+            other.xid().unwrap();
+            assert!(matches!(
+                row.ask(&mut one, held),
+                RowLock::Granted(RowMark::One(_))
+            ));
+            let answer = row.ask(&mut other, asked);
+            if held.conflicts(asked) {
+                assert_eq!(answer, RowLock::Busy(holder), "{held:?} and {asked:?}");
+            } else {
+                assert!(matches!(answer, RowLock::Granted(RowMark::Many(_))));
+                assert_eq!(other.lockers(*row.0.lock().unwrap()).unwrap().len(), 2);
+            }
+            one.commit().unwrap();
+            // A lock ends with its transaction; a change stays.
+            let answer = row.ask(&mut other, asked);
+            if held.is_update() {
+                assert_eq!(answer, RowLock::Replaced(holder), "{held:?} and {asked:?}");
+            } else {
+                assert!(
+                    matches!(answer, RowLock::Granted(_)),
+                    "{held:?} and {asked:?}"
+                );
+            }
+            other.abort().unwrap();
+        }
+    }
+}
+
+pub(crate) fn many_share_a_row_and_the_last_one_frees_it<M: Mechanisms>(core: &Core<M>) {
+    let row = Locked::default();
+    let mut sharers: Vec<_> = (0..4).map(|_| core.session().unwrap()).collect();
+    let mut ids = Vec::new();
+    for sharer in &mut sharers {
+        begin(sharer, Isolation::ReadCommitted);
+        ids.push(sharer.xid().unwrap());
+        row.lock(sharer, Mode::ForShare).unwrap();
+        row.lock(sharer, Mode::ForKeyShare).unwrap();
+    }
+    let lockers = sharers[0].lockers(*row.0.lock().unwrap()).unwrap();
+    let expected: Vec<Member> = ids
+        .iter()
+        .map(|&xid| Member {
+            xid,
+            mode: Mode::ForShare,
+        })
+        .collect();
+    assert_eq!(lockers, expected, "a weaker lock changes nothing");
+
+    let mut writer = core.session().unwrap();
+    begin(&mut writer, Isolation::ReadCommitted);
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            row.lock(&mut writer, Mode::ForUpdate).unwrap();
+            let mark = *row.0.lock().unwrap();
+            let me = writer.xid().unwrap();
+            assert_eq!(
+                mark,
+                RowMark::One(Member {
+                    xid: me,
+                    mode: Mode::ForUpdate
+                })
+            );
+            writer.commit().unwrap();
+        });
+        for (at, sharer) in sharers.iter_mut().enumerate() {
+            assert!(!writer.is_finished());
+            if at % 2 == 0 {
+                sharer.commit().unwrap()
+            } else {
+                sharer.abort().unwrap()
+            };
+        }
+        writer.join().unwrap();
+    });
+}
+
+/// Both share a row and want more: one of them gives way, the other gets it.
+pub(crate) fn two_that_upgrade_a_shared_lock_deadlock_once<M: Mechanisms>(core: &Core<M>) {
+    for _ in 0..20 {
+        let row = Locked::default();
+        let mut sessions = [core.session().unwrap(), core.session().unwrap()];
+        for session in &mut sessions {
+            begin(session, Isolation::ReadCommitted);
+            session.xid().unwrap();
+            row.lock(session, Mode::ForShare).unwrap();
+        }
+        let got: Vec<bool> = thread::scope(|scope| {
+            let threads: Vec<_> = sessions
+                .iter_mut()
+                .map(|session| {
+                    let row = &row;
+                    scope.spawn(move || match row.lock(session, Mode::ForUpdate) {
+                        Ok(()) => session.commit().is_ok(),
+                        Err(WaitError::Deadlock(_)) => session.abort().is_err(),
+                        Err(other) => panic!("{other}"),
+                    })
+                })
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
+        });
+        assert_eq!(got, [true, false], "the younger one gives way");
+    }
+}
+
+pub(crate) fn what_a_savepoint_locked_is_free_after_its_rollback<M: Mechanisms>(core: &Core<M>) {
+    let row = Locked::default();
+    let (mut holder, mut other) = (core.session().unwrap(), core.session().unwrap());
+    begin(&mut holder, Isolation::ReadCommitted);
+    begin(&mut other, Isolation::ReadCommitted);
+    row.lock(&mut holder, Mode::ForKeyShare).unwrap();
+    let top = holder.xid().unwrap();
+    let savepoint = holder.savepoint().unwrap();
+    row.lock(&mut holder, Mode::ForUpdate).unwrap();
+    let inner = holder.xid().unwrap();
+    assert_eq!(row.ask(&mut other, Mode::ForShare), RowLock::Busy(inner));
+    holder.rollback_to(savepoint).unwrap();
+    assert!(matches!(
+        row.ask(&mut other, Mode::ForShare),
+        RowLock::Granted(RowMark::Many(_))
+    ));
+    assert!(matches!(row.ask(&mut other, Mode::ForUpdate), RowLock::Busy(xid) if xid == top));
+}
+
+/// One of everything, for every combination of mechanisms: rows changed and locked by several, a savepoint rolled back, a deadlock.
+pub(crate) fn one_of_everything<M: Mechanisms>(core: &Core<M>) {
+    nothing_uncommitted_is_read(core);
+    a_rollback_undoes_what_came_after_its_savepoint(core);
+    many_share_a_row_and_the_last_one_frees_it(core);
+    of_two_in_a_deadlock_the_younger_gives_way(core);
+}
+
+/// For maps of ages that are on, with a threshold of nothing: a snapshot that is held too long is refused as soon as a pruner went beyond it, and never before.
+pub(crate) fn a_snapshot_gets_too_old<M: Mechanisms>(core: &Core<M>) {
+    let row = Row::new(1);
+    let (mut old, mut writer) = (core.session().unwrap(), core.session().unwrap());
+    begin(&mut old, Isolation::RepeatableRead);
+    assert_eq!(row.read(&old), 1);
+    let held = core.horizon();
+    let mut limit = held;
+    while limit <= held {
+        begin(&mut writer, Isolation::ReadCommitted);
+        row.add(&mut writer, 1);
+        writer.commit().unwrap();
+        begin(&mut writer, Isolation::ReadCommitted);
+        writer.advance_ages().unwrap();
+        writer.commit().unwrap();
+        if core.prune_limit() == held {
+            assert_eq!(row.read(&old), 1, "nobody went beyond it");
+        }
+        limit = core.prune_limit();
+    }
+    assert_eq!(
+        core.horizon(),
+        held,
+        "the snapshot still holds the horizon back"
+    );
+    let error = old.visible(Xid::FROZEN, NOBODY).unwrap_err();
+    assert!(matches!(error, ReadError::TooOld(_)), "{error}");
+    assert!(old.check_age().is_err());
+    old.abort().unwrap();
+    begin(&mut old, Isolation::RepeatableRead);
+    assert!(row.read(&old) > 1, "a new one is good");
 }
