@@ -7,6 +7,8 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+#[cfg(feature = "baselines")]
+pub mod baseline;
 mod error;
 #[cfg(feature = "std")]
 mod file;
@@ -15,6 +17,7 @@ mod log;
 #[cfg(feature = "alloc")]
 mod memory;
 mod page;
+mod pages;
 mod parents;
 mod pool;
 mod status;
@@ -47,6 +50,7 @@ pub use log::{PagedStatusLog, status_pages};
 #[cfg(feature = "alloc")]
 pub use memory::MemoryStore;
 pub use page::{PAGE_BYTES, PAGE_WORDS, PageBuf};
+pub use pages::{HeldPage, Pages};
 pub use parents::PagedParents;
 #[cfg(feature = "alloc")]
 pub use parents::Parents;

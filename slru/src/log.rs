@@ -11,10 +11,10 @@ use txnkit_sync::broken;
     txnkit_model = "coherence"
 )))]
 use crate::frames::FixedFrames;
-use crate::frames::Frames;
 #[cfg(feature = "alloc")]
 use crate::frames::HeapFrames;
-use crate::pool::{Held, Pool, PoolError};
+use crate::pages::{HeldPage, Pages};
+use crate::pool::{Pool, PoolError};
 use crate::status::{WordIds, first_of, page_of, status_in, word_of};
 use crate::{PageStore, Status, StatusError, StatusErrorKind, StatusStore};
 
@@ -32,7 +32,7 @@ pub const fn status_pages(oldest: Xid, next: Xid) -> Range<u64> {
     }
 }
 
-/// Transaction statuses in a pool of pages over a store `S`. [`StatusLog`] and [`FixedStatusLog`] are the two forms.
+/// Transaction statuses on pages that `B` keeps. [`StatusLog`] and [`FixedStatusLog`] are the two forms.
 ///
 /// | operation | progress |
 /// |---|---|
@@ -42,13 +42,13 @@ pub const fn status_pages(oldest: Xid, next: Xid) -> Range<u64> {
 ///
 /// No lock is held during I/O but the one that keeps two syncs apart. Without `std` nothing waits: what would, is
 /// [`StatusErrorKind::WouldBlock`]. Nothing panics, unless the store does; then the lock is released and the page tried again by the next.
-pub struct PagedStatusLog<S, F> {
-    pool: Pool<S, F>,
+pub struct PagedStatusLog<B> {
+    pool: B,
 }
 
 /// A status log whose pool is on the heap.
 #[cfg(feature = "alloc")]
-pub type StatusLog<S> = PagedStatusLog<S, HeapFrames>;
+pub type StatusLog<S> = PagedStatusLog<Pool<S, HeapFrames>>;
 
 /// A status log with a pool of `PAGES` pages (2 to 16) in place: fits a `static` and needs no allocator.
 #[cfg(not(any(
@@ -56,7 +56,7 @@ pub type StatusLog<S> = PagedStatusLog<S, HeapFrames>;
     txnkit_model = "shuttle",
     txnkit_model = "coherence"
 )))]
-pub type FixedStatusLog<S, const PAGES: usize> = PagedStatusLog<S, FixedFrames<PAGES>>;
+pub type FixedStatusLog<S, const PAGES: usize> = PagedStatusLog<Pool<S, FixedFrames<PAGES>>>;
 
 #[cfg(feature = "alloc")]
 impl<S: PageStore> StatusLog<S> {
@@ -106,10 +106,22 @@ impl<S: PageStore, const PAGES: usize> FixedStatusLog<S, PAGES> {
     }
 }
 
-impl<S: PageStore, F: Frames> PagedStatusLog<S, F> {
+impl<S, F> PagedStatusLog<Pool<S, F>> {
     /// The store.
     pub const fn store(&self) -> &S {
         self.pool.store()
+    }
+}
+
+impl<B: Pages> PagedStatusLog<B> {
+    #[cfg(feature = "baselines")]
+    pub(crate) const fn over(pages: B) -> Self {
+        Self { pool: pages }
+    }
+
+    #[cfg(feature = "baselines")]
+    pub(crate) const fn pages(&self) -> &B {
+        &self.pool
     }
 
     /// The first id whose page is kept. Wait-free.
@@ -160,11 +172,11 @@ impl<S: PageStore, F: Frames> PagedStatusLog<S, F> {
         if let Some(word) = self.pool.search(page, word_of(xid)) {
             return Ok(status_in(word, xid));
         }
-        let held = self
+        let word = self
             .pool
-            .hold(page)
+            .fetch(page, word_of(xid))
             .map_err(|error| self.of_id(error, xid))?;
-        Ok(status_in(held.get(word_of(xid)), xid))
+        Ok(status_in(word, xid))
     }
 
     /// Sets the ids of each piece, one hold of the lock for neighbours on one page.
@@ -174,7 +186,7 @@ impl<S: PageStore, F: Frames> PagedStatusLog<S, F> {
         status: Status,
         log: Lsn,
     ) -> Result<(), StatusError> {
-        let mut held: Option<Held<'_, S, F>> = None;
+        let mut held: Option<B::Held<'_>> = None;
         for ids in pieces {
             if held.as_ref().is_none_or(|held| held.page() != ids.page) {
                 // Two pages can be of one bank: let go before taking.
@@ -190,7 +202,7 @@ impl<S: PageStore, F: Frames> PagedStatusLog<S, F> {
 
     /// The ids' page, extending the log to it.
     #[inline]
-    fn hold_to_set(&self, ids: &WordIds) -> Result<Held<'_, S, F>, StatusError> {
+    fn hold_to_set(&self, ids: &WordIds) -> Result<B::Held<'_>, StatusError> {
         let latest = self.pool.latest();
         if ids.page > latest {
             if ids.page - latest > MAX_JUMP {
@@ -234,7 +246,7 @@ impl<S: PageStore, F: Frames> PagedStatusLog<S, F> {
     }
 }
 
-impl<S: PageStore, F: Frames> StatusStore for PagedStatusLog<S, F> {
+impl<B: Pages> StatusStore for PagedStatusLog<B> {
     #[inline]
     fn get(&self, xid: Xid) -> Result<Status, StatusError> {
         match self.pool.hit(page_of(xid), word_of(xid)) {
@@ -291,7 +303,7 @@ impl<S: PageStore, F: Frames> StatusStore for PagedStatusLog<S, F> {
     }
 }
 
-impl<S, F> core::fmt::Debug for PagedStatusLog<S, F> {
+impl<B: Pages> core::fmt::Debug for PagedStatusLog<B> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("StatusLog")
             .field("oldest_page", &self.pool.oldest())
@@ -301,8 +313,8 @@ impl<S, F> core::fmt::Debug for PagedStatusLog<S, F> {
 }
 
 #[inline]
-fn set_word<S: PageStore, F: Frames>(
-    held: &mut Held<'_, S, F>,
+fn set_word(
+    held: &mut impl HeldPage,
     ids: &WordIds,
     status: Status,
     log: Lsn,

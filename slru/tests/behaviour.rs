@@ -23,6 +23,32 @@ fn on_every_form(test: impl Fn(&dyn StatusStore)) {
         32,
         Xid::FIRST_NORMAL,
     ));
+    #[cfg(feature = "baselines")]
+    on_every_baseline(test);
+}
+
+#[cfg(feature = "baselines")]
+fn on_every_baseline(test: impl Fn(&dyn StatusStore)) {
+    use slru::baseline::{Banked, History, SingleLock};
+    use txnkit_sync::lock::{LockOf2011, LockOfToday};
+
+    let first = Xid::FIRST_NORMAL;
+    test(&SingleLock::<_, LockOf2011>::new(
+        MemoryStore::new(),
+        4,
+        first,
+    ));
+    test(&SingleLock::<_, LockOfToday>::new(
+        MemoryStore::new(),
+        4,
+        first,
+    ));
+    test(&Banked::<_, LockOfToday>::new(
+        MemoryStore::new(),
+        32,
+        first,
+    ));
+    test(&History::<_, LockOf2011>::new(MemoryStore::new(), 4, first));
 }
 
 #[test]

@@ -183,3 +183,42 @@ fn a_log_in_files_agrees_with_the_oracle_also_when_opened_again() {
     }
     check_all(&log, &oracle);
 }
+
+/// Few buffers, so that pages come and go all the time.
+#[cfg(feature = "baselines")]
+#[test]
+fn the_baselines_agree_with_the_oracle() {
+    use slru::baseline::{Banked, History, SingleLock};
+    use txnkit_sync::lock::LockOfToday;
+
+    let first = Xid::FIRST_NORMAL;
+    macro_rules! check {
+        ($seed:literal, $log:expr) => {
+            let mut random = Random::new($seed);
+            let log = $log;
+            let mut oracle = Oracle::default();
+            extend(&log, &mut oracle);
+            for step_number in 0..6000 {
+                step(&mut random, &log, &mut oracle);
+                if step_number % 2000 == 1999 {
+                    let cutoff = oracle.oldest / PAGE + random.below(8);
+                    log.truncate(x(cutoff * PAGE + random.below(PAGE))).unwrap();
+                    oracle.oldest = cutoff * PAGE;
+                }
+            }
+            check_all(&log, &oracle);
+        };
+    }
+    check!(
+        7,
+        SingleLock::<_, LockOfToday>::new(MemoryStore::new(), 5, first)
+    );
+    check!(
+        8,
+        Banked::<_, LockOfToday>::new(MemoryStore::new(), 16, first)
+    );
+    check!(
+        9,
+        History::<_, LockOfToday>::new(MemoryStore::new(), 5, first)
+    );
+}

@@ -11,13 +11,56 @@ use slru::{Lsn, MemoryStore, Status, StatusLog, StatusStore, Xid};
 const PAGE: u64 = 32_768;
 const NO_LOG: Lsn = Lsn::INVALID;
 
-#[test]
-fn no_status_is_lost_while_pages_come_and_go() {
+/// One module of tests for one way to make a log.
+macro_rules! suite {
+    ($name:ident, $make:expr) => {
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn no_status_is_lost_while_pages_come_and_go() {
+                let store = FaultyStore::default();
+                super::no_status_is_lost_while_pages_come_and_go(&store, &$make(&store));
+            }
+
+            #[test]
+            fn a_tree_is_seen_committed_whole_or_not_at_all() {
+                super::a_tree_is_seen_committed_whole_or_not_at_all(&$make(MemoryStore::new()));
+            }
+        }
+    };
+}
+
+suite!(front, |store| StatusLog::new(store, 16, Xid::FIRST_NORMAL));
+
+#[cfg(feature = "baselines")]
+mod baselines {
+    use slru::baseline::{Banked, History, SingleLock};
+    use txnkit_sync::lock::LockOfToday;
+
+    use super::*;
+
+    suite!(single_lock, |store| SingleLock::<_, LockOfToday>::new(
+        store,
+        6,
+        Xid::FIRST_NORMAL
+    ));
+    suite!(banked, |store| Banked::<_, LockOfToday>::new(
+        store,
+        16,
+        Xid::FIRST_NORMAL
+    ));
+    suite!(history, |store| History::<_, LockOfToday>::new(
+        store,
+        6,
+        Xid::FIRST_NORMAL
+    ));
+}
+
+fn no_status_is_lost_while_pages_come_and_go(store: &FaultyStore, log: &impl StatusStore) {
     const THREADS: u64 = 3;
     const PAGES: u64 = 40;
     const STEPS: u64 = 4000;
-    let store = FaultyStore::default();
-    let log = StatusLog::new(&store, 16, Xid::FIRST_NORMAL);
     log.set(x(PAGES * PAGE - 1), Status::Aborted, NO_LOG)
         .unwrap();
     let done = AtomicBool::new(false);
@@ -31,7 +74,6 @@ fn no_status_is_lost_while_pages_come_and_go() {
         });
         let setters: Vec<_> = (0..THREADS)
             .map(|me| {
-                let (log, store) = (&log, &store);
                 scope.spawn(move || {
                     let mut random = Random::new(100 + me);
                     let mut mine = Vec::new();
@@ -67,18 +109,16 @@ fn no_status_is_lost_while_pages_come_and_go() {
     assert!(set.len() as u64 > THREADS * STEPS / 2);
     log.flush().unwrap();
     // In the pool, and in the store.
-    let again = StatusLog::open(&store, 16, Xid::FIRST_NORMAL, x(PAGES * PAGE)).unwrap();
+    let again = StatusLog::open(store, 16, Xid::FIRST_NORMAL, x(PAGES * PAGE)).unwrap();
     for &(xid, status) in &set {
         assert_eq!(log.get(xid), Ok(status), "{xid}");
         assert_eq!(again.get(xid), Ok(status), "{xid} in the store");
     }
 }
 
-#[test]
-fn a_tree_is_seen_committed_whole_or_not_at_all() {
+fn a_tree_is_seen_committed_whole_or_not_at_all(log: &impl StatusStore) {
     const TREES: u64 = 400;
     // A tree's ids lie on three pages that have to be evicted for one another.
-    let log = StatusLog::new(MemoryStore::new(), 16, Xid::FIRST_NORMAL);
     let far = 20 * PAGE;
     log.set(x(3 * far), Status::Aborted, NO_LOG).unwrap();
     let tree = |n: u64| {
@@ -97,7 +137,7 @@ fn a_tree_is_seen_committed_whole_or_not_at_all() {
             started.store(TREES, Ordering::SeqCst);
         });
         for me in 0..2 {
-            let (log, started) = (&log, &started);
+            let started = &started;
             scope.spawn(move || {
                 let mut random = Random::new(200 + me);
                 loop {

@@ -111,7 +111,7 @@ fn steps(root: &Path) -> Vec<Step> {
             Step::tests(format!("tests of {package}"), &format!("test -p {package}"))
         }),
     );
-    steps.extend(["procarray", "snapmap", "multixact"].map(|package| {
+    steps.extend(["procarray", "slru", "snapmap", "multixact"].map(|package| {
         Step::tests(
             format!("tests of {package}'s baselines"),
             &format!("test -p {package} --features baselines"),
