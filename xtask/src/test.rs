@@ -111,12 +111,14 @@ fn steps(root: &Path) -> Vec<Step> {
             Step::tests(format!("tests of {package}"), &format!("test -p {package}"))
         }),
     );
-    steps.extend(["procarray", "slru", "snapmap", "multixact"].map(|package| {
-        Step::tests(
-            format!("tests of {package}'s baselines"),
-            &format!("test -p {package} --features baselines"),
-        )
-    }));
+    steps.extend(
+        ["procarray", "slru", "snapmap", "multixact"].map(|package| {
+            Step::tests(
+                format!("tests of {package}'s baselines"),
+                &format!("test -p {package} --features baselines"),
+            )
+        }),
+    );
     steps.push(Step::tests(
         "tests of txnkit-ids with serde",
         "test -p txnkit-ids --features serde",
