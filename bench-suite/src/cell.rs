@@ -8,7 +8,7 @@ use alloc::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// The version of the measuring method. It changes when results of before and after must not be compared.
-pub const HARNESS: &str = "1";
+pub const HARNESS: &str = "2";
 
 /// The environment variable in which whoever starts a run hands down the source revision that a result then names.
 pub const REVISION_ENV: &str = "TXNKIT_REVISION";
@@ -31,6 +31,9 @@ pub struct CellSpec {
     pub clients: u32,
     /// Size of the data: branches, each with 100 000 accounts and 10 tellers.
     pub scale: u32,
+    /// Buffers in the pool, of 8192 bytes each; 0: as many as there are pages, so that none is ever evicted.
+    #[serde(default)]
+    pub buffers: u32,
     /// Which repetition of the cell this is, from 1.
     pub run: u32,
     /// What every random choice of the run is drawn from.

@@ -9,14 +9,16 @@ use std::thread;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, ensure};
+use bufpin::Pins;
 use hdrhistogram::Histogram;
 use multixact::LockTable;
-use slru::{MemoryStore, StatusLog};
-use txn_manager::{Core, Isolation, SnapMap, Snapshots, Xid};
+use slru::MemoryStore;
+use txn_manager::{Core, Isolation, SnapMap, Snapshots, StatusStore, Xid};
 use txnkit_sync::atomic::{AtomicBool, Ordering};
 
 use crate::cell::{CellResult, CellSpec, HARNESS, LatencyNs, WorkloadKind};
 use crate::faults::Faults;
+use crate::heap::Heap;
 use crate::host;
 use crate::redo::SharedLog;
 use crate::rng::Rng;
@@ -26,7 +28,7 @@ use crate::tpcb::{Bank, Outcome, Transfer};
 pub const FIRST_XID: Xid = Xid::FIRST_NORMAL;
 
 /// Status pages in memory: the status of 33 million ids, so that reading old rows misses no page.
-const STATUS_PAGES: usize = 1024;
+pub const STATUS_PAGES: usize = 1024;
 
 /// Pages of lock sets in memory, of each kind.
 const LOCK_PAGES: usize = 16;
@@ -38,20 +40,16 @@ const LONGEST_LATENCY_NS: u64 = 60_000_000_000;
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The manager that cells run on.
-pub type BenchCore<P> = Core<(
-    P,
-    StatusLog<MemoryStore>,
-    LockTable<MemoryStore>,
-    SnapMap,
-    SharedLog,
-)>;
+pub type BenchCore<P, S> = Core<(P, S, LockTable<MemoryStore>, SnapMap, SharedLog)>;
 
-/// A manager over this array, with all that a cell needs around it.
+/// The heap that cells run on.
+pub type BenchHeap<P, S, B> = Heap<(P, S, LockTable<MemoryStore>, SnapMap, SharedLog), B>;
+
+/// A manager over this array and this status store, with all that a cell needs around it.
 ///
 /// # Errors
 /// When the redo log cannot be started.
-pub fn bench_core<P: Snapshots>(array: P) -> Result<BenchCore<P>> {
-    let status = StatusLog::new(MemoryStore::new(), STATUS_PAGES, FIRST_XID);
+pub fn bench_core<P: Snapshots, S: StatusStore>(array: P, status: S) -> Result<BenchCore<P, S>> {
     let store = MemoryStore::new;
     let locks = LockTable::new(store(), store(), LOCK_PAGES, LOCK_PAGES, array.sessions());
     Ok(Core::new(
@@ -68,37 +66,56 @@ pub fn sessions(spec: &CellSpec) -> usize {
     spec.clients as usize
 }
 
+/// Buffers in a cell's pool.
+pub fn buffers(spec: &CellSpec) -> u64 {
+    match spec.buffers {
+        0 => Bank::pages(spec.scale),
+        asked => u64::from(asked),
+    }
+}
+
 /// An upper bound of the memory that a cell needs, in bytes.
 pub fn estimate_memory_bytes(spec: &CellSpec) -> u64 {
     // Stack and histogram of a client, and its struct in the largest baseline.
     const CLIENT: u64 = 512 << 10;
     const PROGRAM: u64 = 32 << 20;
     let data = match spec.workload {
-        WorkloadKind::TpcbLike => Bank::bytes(spec.scale),
+        WorkloadKind::TpcbLike => Bank::bytes(spec.scale, buffers(spec)),
     };
     let status = STATUS_PAGES as u64 * 8192 * 2;
     data + status + SharedLog::BYTES as u64 + u64::from(spec.clients) * CLIENT + PROGRAM
 }
 
-/// Runs the cell on this array, whose first id must be [`FIRST_XID`] and which must have room for [`sessions`].
+/// Runs the cell on this array and this status store, whose first id must be [`FIRST_XID`], and this pool, of [`buffers`]. Array and pool must have room for [`sessions`].
 ///
 /// # Errors
 /// Says what went wrong: a client that failed or panicked, an invariant that the data violate after the run, a specification that cannot be run.
-pub fn run_cell<P: Snapshots>(spec: &CellSpec, array: P) -> Result<CellResult> {
-    validate(spec)?;
+pub fn run_cell<P: Snapshots, S: StatusStore, B: Pins>(
+    spec: &CellSpec,
+    array: P,
+    status: S,
+    pool: B,
+) -> Result<CellResult> {
     let started = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    let core = bench_core(array)?;
+    let heap = Heap::new(bench_core(array, status)?, pool);
+    // The loading session is gone when the clients come.
     let bank = match spec.workload {
-        WorkloadKind::TpcbLike => Bank::load(spec.scale, spec.tables),
+        WorkloadKind::TpcbLike => Bank::load(&heap.client()?.pins, spec.scale, spec.tables)?,
     };
-    let measured = measure(spec, &core, &bank)?;
-    bank.check(&mut core.session()?, measured.tally.all_committed)
+    let measured = measure(spec, &|cell, number, report| {
+        work(&heap, &bank, cell, number, report)
+    })?;
+    bank.check(&mut heap.client()?, measured.tally.all_committed)
         .context("after the run")?;
 
+    Ok(result(spec, started, measured))
+}
+
+fn result(spec: &CellSpec, started: Duration, measured: Measured) -> CellResult {
     let Measured { tally, steal_ticks } = measured;
-    Ok(CellResult {
+    CellResult {
         spec: spec.clone(),
         tps: tally.latency.len() as f64 / (spec.run_ms as f64 / 1000.0),
         transactions: tally.latency.len(),
@@ -113,10 +130,14 @@ pub fn run_cell<P: Snapshots>(spec: &CellSpec, array: P) -> Result<CellResult> {
         host: host::host(),
         started_unix_ms: started.as_millis() as u64,
         harness: HARNESS.into(),
-    })
+    }
 }
 
-fn validate(spec: &CellSpec) -> Result<()> {
+/// Can the cell be run at all? Asked before anything is built for it.
+///
+/// # Errors
+/// Says what is asked and what could be.
+pub fn validate(spec: &CellSpec) -> Result<()> {
     ensure!(spec.clients > 0, "clients is 0; ask for at least one");
     ensure!(
         spec.run_ms > 0,
@@ -127,6 +148,14 @@ fn validate(spec: &CellSpec) -> Result<()> {
         (1..=most).contains(&spec.scale),
         "scale is {}; ask for one from 1 to {most}",
         spec.scale
+    );
+    // A client has two pages pinned at most.
+    let fewest = 2 * spec.clients + 16;
+    ensure!(
+        spec.buffers == 0 || spec.buffers >= fewest,
+        "buffers is {}; ask for at least {fewest} with {} clients, or for 0: as many as there are pages",
+        spec.buffers,
+        spec.clients
     );
     Ok(())
 }
@@ -185,11 +214,13 @@ impl Tally {
     }
 }
 
+/// What a client does from when it is ready to when its time is over. Behind a pointer, so that only this is built for every combination of
+/// mechanisms: it is called once a client.
+type Work<'a> = &'a (dyn Fn(&Run<'_>, usize, &Sender<Report>) -> Result<Tally> + Sync);
+
 /// What all clients share.
-struct Run<'a, P: Snapshots> {
+struct Run<'a> {
     spec: &'a CellSpec,
-    core: &'a BenchCore<P>,
-    bank: &'a Bank,
     faults: Faults,
     /// Clients wait on it until whoever starts them has filled it in and lets go of it.
     gate: RwLock<Option<Window>>,
@@ -203,11 +234,9 @@ enum Report {
     Failed,
 }
 
-fn measure<P: Snapshots>(spec: &CellSpec, core: &BenchCore<P>, bank: &Bank) -> Result<Measured> {
+fn measure(spec: &CellSpec, work: Work<'_>) -> Result<Measured> {
     let cell = Run {
         spec,
-        core,
-        bank,
         faults: Faults::from_env(spec)?,
         gate: RwLock::new(None),
         stop: AtomicBool::new(false),
@@ -219,7 +248,7 @@ fn measure<P: Snapshots>(spec: &CellSpec, core: &BenchCore<P>, bank: &Bank) -> R
         let mut clients = Vec::new();
         for client in 0..spec.clients as usize {
             let (cell, report) = (&cell, report.clone());
-            let run = move || guarded(cell, client, &report);
+            let run = move || guarded(cell, work, client, &report);
             clients.push(
                 thread::Builder::new()
                     .name(format!("client-{client}"))
@@ -251,8 +280,8 @@ fn measure<P: Snapshots>(spec: &CellSpec, core: &BenchCore<P>, bank: &Bank) -> R
 }
 
 /// Starts the clients together, waits for the window to pass or a client to fail, and returns the ticks stolen within the window.
-fn conduct<P: Snapshots>(
-    cell: &Run<'_, P>,
+fn conduct(
+    cell: &Run<'_>,
     mut gate: std::sync::RwLockWriteGuard<'_, Option<Window>>,
     reports: &Receiver<Report>,
 ) -> Result<u64> {
@@ -295,8 +324,9 @@ fn pass(until: Instant, reports: &Receiver<Report>) -> Option<()> {
 }
 
 /// A client whose failure or panic ends the run instead of leaving the others to wait.
-fn guarded<P: Snapshots>(
-    cell: &Run<'_, P>,
+fn guarded(
+    cell: &Run<'_>,
+    work: Work<'_>,
     client: usize,
     report: &Sender<Report>,
 ) -> Result<Tally> {
@@ -317,9 +347,15 @@ fn panic_message(panic: &(dyn core::any::Any + Send)) -> &str {
         .unwrap_or("no message")
 }
 
-fn work<P: Snapshots>(cell: &Run<'_, P>, client: usize, report: &Sender<Report>) -> Result<Tally> {
-    let mut session = cell.core.session()?;
-    let mut rng = Rng::new(cell.spec.seed, client as u64);
+fn work<P: Snapshots, S: StatusStore, B: Pins>(
+    heap: &BenchHeap<P, S, B>,
+    bank: &Bank,
+    cell: &Run<'_>,
+    number: usize,
+    report: &Sender<Report>,
+) -> Result<Tally> {
+    let mut client = heap.client()?;
+    let mut rng = Rng::new(cell.spec.seed, number as u64);
     let mut tally = Tally::new()?;
     report.send(Report::Ready).ok();
     let Some(window) = *cell.gate.read().unwrap_or_else(PoisonError::into_inner) else {
@@ -336,10 +372,8 @@ fn work<P: Snapshots>(cell: &Run<'_, P>, client: usize, report: &Sender<Report>)
         let begun = now;
         let transfer = Transfer::random(&mut rng, cell.spec.scale);
         let isolation = Isolation::ReadCommitted;
-        let outcome = cell
-            .bank
-            .transact(cell.core, &mut session, isolation, client, transfer)?;
-        cell.faults.strike(client);
+        let outcome = bank.transact(heap, &mut client, isolation, number, transfer)?;
+        cell.faults.strike(number);
         now = Instant::now();
         tally.all_committed += u64::from(outcome.committed);
         if now >= window.start && now < window.end {

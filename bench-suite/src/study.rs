@@ -64,6 +64,9 @@ pub struct Workload {
     pub kind: WorkloadKind,
     /// The scale of the published runs.
     pub scale: u32,
+    /// Buffers of 8192 bytes in the pool; 0, and where the key is left out: as many as there are pages.
+    #[serde(default)]
+    pub buffers: u32,
     /// How long each published run took, in seconds.
     pub run_seconds: u32,
     /// How many runs stand behind each published figure.

@@ -5,10 +5,11 @@
 //! its own, as under read committed.
 
 use anyhow::{Result, ensure};
-use txn_manager::{Core, Isolation, Mechanisms, Session};
+use bufpin::{PAGE_WORDS, PinSession, Pins};
+use txn_manager::{Isolation, Mechanisms, Session};
 
 use crate::cell::Tables;
-use crate::heap::{Entry, History, Horizon, Table, Total, Update};
+use crate::heap::{Client, Entry, Heap, History, Table, Total, Update};
 use crate::rng::Rng;
 
 /// Accounts to a branch.
@@ -18,6 +19,8 @@ pub const TELLERS: u32 = 10;
 
 /// What an account, teller or branch row is in the redo log, in bytes: about as long as pgbench's.
 const ROW_IMAGE: usize = 100;
+/// The first page of the history, beyond all tables.
+const HISTORY_PAGE: u64 = 1 << 40;
 /// What a line of history is in the redo log, in bytes.
 const HISTORY_IMAGE: usize = 50;
 
@@ -28,7 +31,6 @@ pub struct Bank {
     tellers: Table,
     branches: Table,
     history: History,
-    horizon: Horizon,
     tables: Tables,
 }
 
@@ -67,30 +69,35 @@ pub struct Outcome {
 }
 
 impl Bank {
-    /// A bank of this scale with nothing on its accounts.
-    pub fn load(scale: u32, tables: Tables) -> Self {
-        Self {
-            accounts: Table::dense((scale * ACCOUNTS) as usize),
-            tellers: Table::spread((scale * TELLERS) as usize),
-            branches: Table::spread(scale as usize),
-            history: History::new(),
-            horizon: Horizon::default(),
+    /// A bank of this scale with nothing on its accounts, on pages of this pool.
+    ///
+    /// # Errors
+    /// When a page cannot be had.
+    pub fn load<P: PinSession>(pins: &P, scale: u32, tables: Tables) -> Result<Self> {
+        let (accounts, tellers) = ((scale * ACCOUNTS) as usize, (scale * TELLERS) as usize);
+        let first_teller = Table::dense_pages(accounts);
+        let first_branch = first_teller + tellers as u64;
+        Ok(Self {
+            accounts: Table::dense(pins, 0, accounts)?,
+            tellers: Table::spread(pins, first_teller, tellers)?,
+            branches: Table::spread(pins, first_branch, scale as usize)?,
+            history: History::new(HISTORY_PAGE),
             tables,
-        }
+        })
     }
 
-    /// Bytes that [`load`](Self::load) and a run need at most, if no snapshot is held for long.
-    pub fn bytes(scale: u32) -> u64 {
-        // The spread tables take a few hundred bytes a row.
-        let hot = u64::from(scale)
-            * u64::from(TELLERS + 1)
-            * 4
-            * (Table::ROW_BYTES + Table::VERSION_BYTES) as u64;
-        // In time every account has a version behind its newest one.
-        let accounts = u64::from(scale)
-            * u64::from(ACCOUNTS)
-            * (Table::ROW_BYTES + Table::VERSION_BYTES) as u64;
-        hot + accounts + History::BYTES as u64
+    /// Pages that [`load`](Self::load) and a run need, if no snapshot is held for long: as many buffers as let none be evicted.
+    pub fn pages(scale: u32) -> u64 {
+        let hot = u64::from(scale) * u64::from(TELLERS + 1);
+        Table::dense_pages((scale * ACCOUNTS) as usize) + hot + History::PAGES
+    }
+
+    /// Bytes of so many buffers, and of the pages that find no room in them.
+    pub fn bytes(scale: u32, buffers: u64) -> u64 {
+        // A buffer's descriptor, version and cells take some more.
+        const PAGE: u64 = PAGE_WORDS as u64 * 8;
+        let evicted = Self::pages(scale).saturating_sub(buffers);
+        buffers * (PAGE + 256) + evicted * (PAGE + 64)
     }
 
     /// The accounts.
@@ -103,21 +110,16 @@ impl Bank {
         &self.branches
     }
 
-    /// The pruning horizon of all four tables.
-    pub fn horizon(&self) -> &Horizon {
-        &self.horizon
-    }
-
     /// Runs one transaction from begin to end; under repeatable read a conflict makes it abort.
     ///
     /// # Errors
     /// What the heap or the manager reports; the transaction is left as it is, to be aborted by the session's drop.
-    pub fn transact<M: Mechanisms>(
+    pub fn transact<M: Mechanisms, P: Pins>(
         &self,
-        core: &Core<M>,
-        session: &mut Session<'_, M>,
+        heap: &Heap<M, P>,
+        client: &mut Client<'_, M, P>,
         isolation: Isolation,
-        client: usize,
+        number: usize,
         transfer: Transfer,
     ) -> Result<Outcome> {
         let Transfer {
@@ -127,7 +129,7 @@ impl Bank {
             delta,
         } = transfer;
         let mut waits = 0;
-        session.begin(isolation)?;
+        client.session.begin(isolation)?;
         for (step, (table, row)) in [
             (&self.accounts, aid),
             (&self.tellers, tid),
@@ -136,44 +138,40 @@ impl Bank {
         .into_iter()
         .enumerate()
         {
-            session.statement()?;
-            match table.add(core, &self.horizon, session, row as usize, delta)? {
+            client.session.statement()?;
+            match table.add(heap, client, row as usize, delta)? {
                 Update::Done { waits: more, .. } => waits += more,
                 Update::Conflict { waits: more } => {
-                    session.abort()?;
+                    client.session.abort()?;
                     return Ok(Outcome {
                         committed: false,
                         waits: waits + more,
                     });
                 }
             }
-            self.log::<ROW_IMAGE, _>(session)?;
-            session.end_statement();
+            self.log::<ROW_IMAGE, _>(&mut client.session)?;
+            client.session.end_statement();
             if step == 0 {
-                session.statement()?;
+                client.session.statement()?;
                 ensure!(
-                    self.accounts.read(session, aid as usize)?.is_some(),
+                    self.accounts.read(client, aid as usize)?.is_some(),
                     "account {aid} is gone"
                 );
-                session.end_statement();
+                client.session.end_statement();
             }
         }
-        session.statement()?;
-        self.history.insert(
-            core,
-            &self.horizon,
-            client,
-            Entry {
-                xid: session.xid()?,
-                aid,
-                tid,
-                bid,
-                delta,
-            },
-        )?;
-        self.log::<HISTORY_IMAGE, _>(session)?;
-        session.end_statement();
-        session.commit()?;
+        client.session.statement()?;
+        let entry = Entry {
+            xid: client.session.xid()?,
+            aid,
+            tid,
+            bid,
+            delta,
+        };
+        self.history.insert(heap, client, number, entry)?;
+        self.log::<HISTORY_IMAGE, _>(&mut client.session)?;
+        client.session.end_statement();
+        client.session.commit()?;
         Ok(Outcome {
             committed: true,
             waits,
@@ -192,14 +190,18 @@ impl Bank {
     ///
     /// # Errors
     /// Says what does not fit; the session must be outside a transaction.
-    pub fn check<M: Mechanisms>(&self, session: &mut Session<'_, M>, committed: u64) -> Result<()> {
-        session.begin(Isolation::ReadCommitted)?;
-        session.statement()?;
-        let accounts = self.accounts.sum(session)?;
-        let tellers = self.tellers.sum(session)?;
-        let branches = self.branches.sum(session)?;
-        let Total { lines, delta } = self.history.total(session)?;
-        session.commit()?;
+    pub fn check<M: Mechanisms, P: Pins>(
+        &self,
+        client: &mut Client<'_, M, P>,
+        committed: u64,
+    ) -> Result<()> {
+        client.session.begin(Isolation::ReadCommitted)?;
+        client.session.statement()?;
+        let accounts = self.accounts.sum(client)?;
+        let tellers = self.tellers.sum(client)?;
+        let branches = self.branches.sum(client)?;
+        let Total { lines, delta } = self.history.total(client)?;
+        client.session.commit()?;
         ensure!(
             accounts == tellers && accounts == branches && accounts == delta,
             "the money does not add up: accounts {accounts}, tellers {tellers}, branches {branches}, history {delta}"

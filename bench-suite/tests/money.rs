@@ -9,10 +9,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use bench_suite::cell::Tables;
+use bench_suite::heap::Heap;
 use bench_suite::registry;
 use bench_suite::rng::Rng;
 use bench_suite::run::{FIRST_XID, run_cell};
 use bench_suite::tpcb::{Bank, Transfer};
+use bufpin::BufferPool;
 use common::spec;
 use liar::{Liar, Lie};
 use multixact::LockTable;
@@ -40,9 +42,43 @@ fn every_variant_adds_up() {
 }
 
 #[test]
+fn every_status_store_adds_up() {
+    for store in registry::STORES {
+        let mut spec = spec("ours");
+        spec.variants.insert("slru".into(), store.name.into());
+        let result =
+            registry::run(&spec).unwrap_or_else(|error| panic!("{}: {error:#}", store.name));
+        assert!(
+            result.transactions > 0,
+            "{}: nothing was counted",
+            store.name
+        );
+    }
+}
+
+/// Every pool, with room for all pages and with room for a tenth of them.
+#[test]
+fn every_pool_adds_up() {
+    for pool in registry::POOLS {
+        for buffers in [0, 64] {
+            let mut spec = spec("ours");
+            spec.variants.insert("bufpin".into(), pool.name.into());
+            spec.buffers = buffers;
+            let result =
+                registry::run(&spec).unwrap_or_else(|error| panic!("{}: {error:#}", pool.name));
+            assert!(
+                result.transactions > 0,
+                "{}: nothing was counted",
+                pool.name
+            );
+        }
+    }
+}
+
+#[test]
 fn a_variant_that_forgets_a_commit_is_caught() {
     let array = Liar::new(ProcArray::new(4, FIRST_XID), Lie::ForgetsStatus);
-    let error = run_cell(&spec("ours"), array).unwrap_err();
+    let error = run_cell(&spec("ours"), array, status(), pool()).unwrap_err();
     let message = format!("{error:#}");
     assert!(
         message.contains("transactions committed, but history has"),
@@ -82,6 +118,14 @@ impl Redo for Halts {
     }
 }
 
+fn pool() -> BufferPool<bufpin::MemoryStore> {
+    BufferPool::new(bufpin::MemoryStore::new(), Bank::pages(1) as usize, 4)
+}
+
+fn status() -> StatusLog<MemoryStore> {
+    StatusLog::new(MemoryStore::new(), 16, FIRST_XID)
+}
+
 fn locks() -> LockTable<MemoryStore> {
     LockTable::new(MemoryStore::new(), MemoryStore::new(), 16, 16, 4)
 }
@@ -95,15 +139,15 @@ fn a_variant_that_loses_an_update_is_caught() {
         halted,
         go_on: Mutex::new(go_on),
     };
-    let status = StatusLog::new(MemoryStore::new(), 16, FIRST_XID);
     let core = Core::new(
         Liar::new(ProcArray::new(4, FIRST_XID), Lie::NobodyRuns),
-        status,
+        status(),
         locks(),
         SnapMap::off(),
         redo,
     );
-    let bank = Bank::load(1, Tables::Permanent);
+    let heap = Heap::new(core, pool());
+    let bank = Bank::load(&heap.client().unwrap().pins, 1, Tables::Permanent).unwrap();
     let transfer = |delta| Transfer {
         aid: 7,
         tid: 3,
@@ -111,10 +155,10 @@ fn a_variant_that_loses_an_update_is_caught() {
         delta,
     };
     let run = |delta| {
-        let mut session = core.session().unwrap();
+        let mut client = heap.client().unwrap();
         bank.transact(
-            &core,
-            &mut session,
+            &heap,
+            &mut client,
             Isolation::ReadCommitted,
             0,
             transfer(delta),
@@ -128,7 +172,7 @@ fn a_variant_that_loses_an_update_is_caught() {
         let_go.send(()).unwrap();
         assert!(overwritten.join().unwrap().committed);
     });
-    let error = bank.check(&mut core.session().unwrap(), 2).unwrap_err();
+    let error = bank.check(&mut heap.client().unwrap(), 2).unwrap_err();
     assert!(
         error.to_string().contains("the money does not add up"),
         "{error}"
@@ -139,28 +183,29 @@ fn a_variant_that_loses_an_update_is_caught() {
 fn a_conflict_aborts_and_the_money_still_adds_up() {
     let core = Core::new(
         ProcArray::new(4, FIRST_XID),
-        StatusLog::new(MemoryStore::new(), 16, FIRST_XID),
+        status(),
         locks(),
         SnapMap::off(),
         NoRedo,
     );
-    let bank = Bank::load(1, Tables::Unlogged);
+    let heap = Heap::new(core, pool());
+    let bank = Bank::load(&heap.client().unwrap().pins, 1, Tables::Unlogged).unwrap();
     let mut outcomes = Vec::new();
     thread::scope(|scope| {
         let clients: Vec<_> = (0..4)
-            .map(|client| {
-                let (core, bank) = (&core, &bank);
+            .map(|number| {
+                let (heap, bank) = (&heap, &bank);
                 scope.spawn(move || {
-                    let mut session = core.session().unwrap();
-                    let mut rng = Rng::new(1, client);
+                    let mut client = heap.client().unwrap();
+                    let mut rng = Rng::new(1, number);
                     (0..500)
                         .map(|_| {
                             let transfer = Transfer::random(&mut rng, 1);
                             bank.transact(
-                                core,
-                                &mut session,
+                                heap,
+                                &mut client,
                                 Isolation::RepeatableRead,
-                                client as usize,
+                                number as usize,
                                 transfer,
                             )
                             .unwrap()
@@ -176,9 +221,9 @@ fn a_conflict_aborts_and_the_money_still_adds_up() {
         );
     });
     let committed = outcomes.iter().filter(|outcome| outcome.committed).count() as u64;
-    let mut session = core.session().unwrap();
-    bank.check(&mut session, committed).unwrap();
-    let error = bank.check(&mut session, committed + 1).unwrap_err();
+    let mut client = heap.client().unwrap();
+    bank.check(&mut client, committed).unwrap();
+    let error = bank.check(&mut client, committed + 1).unwrap_err();
     assert!(error.to_string().contains("history"), "{error}");
 }
 

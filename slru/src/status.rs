@@ -88,6 +88,31 @@ pub trait StatusStore: Send + Sync {
     fn flush(&self) -> Result<(), StatusError>;
 }
 
+#[cfg(feature = "alloc")]
+impl<S: StatusStore + ?Sized> StatusStore for alloc::boxed::Box<S> {
+    fn get(&self, xid: Xid) -> Result<Status, StatusError> {
+        (**self).get(xid)
+    }
+
+    fn set(&self, xid: Xid, status: Status, log: Lsn) -> Result<(), StatusError> {
+        (**self).set(xid, status, log)
+    }
+
+    fn set_tree(
+        &self,
+        top: Xid,
+        children: &[XidRun],
+        status: Status,
+        log: Lsn,
+    ) -> Result<(), StatusError> {
+        (**self).set_tree(top, children, status, log)
+    }
+
+    fn flush(&self) -> Result<(), StatusError> {
+        (**self).flush()
+    }
+}
+
 /// Ids in a word.
 const WORD_IDS: u64 = 32;
 /// Ids on a page.

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 const LIBRARIES: &[&str] = &[
     "procarray",
     "slru",
+    "bufpin",
     "snapmap",
     "multixact",
     "txn-manager",

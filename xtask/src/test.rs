@@ -29,6 +29,7 @@ const BARE_CRATES: &[&str] = &[
     "txnkit-redo",
     "procarray",
     "slru",
+    "bufpin",
     "snapmap",
     "multixact",
 ];
@@ -40,6 +41,7 @@ const PACKAGES: &[&str] = &[
     "txnkit-redo",
     "procarray",
     "slru",
+    "bufpin",
     "snapmap",
     "multixact",
     "txn-manager",
@@ -112,7 +114,7 @@ fn steps(root: &Path) -> Vec<Step> {
         }),
     );
     steps.extend(
-        ["procarray", "slru", "snapmap", "multixact"].map(|package| {
+        ["procarray", "slru", "bufpin", "snapmap", "multixact"].map(|package| {
             Step::tests(
                 format!("tests of {package}'s baselines"),
                 &format!("test -p {package} --features baselines"),
@@ -146,7 +148,7 @@ fn steps(root: &Path) -> Vec<Step> {
         ));
     }
     steps.extend(["loom", "shuttle"].iter().flat_map(|arm| models(root, arm)));
-    let injected = ["txnkit-sync", "procarray", "snapmap", "multixact"];
+    let injected = ["txnkit-sync", "procarray", "bufpin", "snapmap", "multixact"];
     steps.extend(injected.map(|package| {
         let test =
             format!("test -p {package} --all-features --test inject --target-dir target/inject");
@@ -163,6 +165,7 @@ fn models(root: &Path, arm: &str) -> Vec<Step> {
         ("txnkit-redo", "support/redo"),
         ("procarray", "procarray"),
         ("slru", "slru"),
+        ("bufpin", "bufpin"),
         ("snapmap", "snapmap"),
         ("multixact", "multixact"),
     ];

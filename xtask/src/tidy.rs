@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 const MECHANISMS: &[&str] = &[
     "procarray/src",
     "slru/src",
+    "bufpin/src",
     "snapmap/src",
     "multixact/src",
     "txn-manager/src",
@@ -29,6 +30,7 @@ const FORBIDDEN: &[&str] = &[
 const CRATES: &[&str] = &[
     "procarray",
     "slru",
+    "bufpin",
     "snapmap",
     "multixact",
     "txn-manager",

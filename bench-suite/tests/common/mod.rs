@@ -11,6 +11,7 @@ pub(crate) fn spec(array: &str) -> CellSpec {
         tables: Tables::Unlogged,
         clients: 4,
         scale: 1,
+        buffers: 0,
         run: 1,
         seed: 7,
         warmup_ms: 10,

@@ -158,18 +158,9 @@ fn wish(args: &Args) -> Result<Wish> {
         let Some((mechanism, variant)) = pair.split_once('=') else {
             bail!("--set {pair}: write MECHANISM=VARIANT, for instance --set procarray=hot_array");
         };
-        let mechanisms = registry::mechanisms();
-        let names: Vec<&str> = mechanisms.iter().map(|(name, _)| *name).collect();
-        let Some((_, variants)) = mechanisms.iter().find(|(name, _)| *name == mechanism) else {
-            bail!("--set {pair}: {}", unknown("mechanism", mechanism, &names));
-        };
-        ensure!(
-            variants.contains(&variant),
-            "--set {pair}: {}",
-            unknown("variant", variant, variants)
-        );
         set.insert(mechanism.to_string(), variant.to_string());
     }
+    registry::check(&set).context("--set")?;
     Ok(Wish {
         preset: args.preset.clone(),
         clients: args.clients.clone(),

@@ -143,6 +143,7 @@ fn cells(study: &Study, preset: &Preset, wish: &Wish) -> Result<Vec<Run>> {
                 tables,
                 clients,
                 scale: preset.scale,
+                buffers: study.workload.buffers,
                 run: 0,
                 seed: 0,
                 warmup_ms: preset.warmup_ms,
