@@ -119,12 +119,16 @@ impl<S: PageStore, F: Frames> PagedParents<S, F> {
         Ok(())
     }
 
-    /// Forgets the parents of ids before `oldest`, page by page. Going back changes nothing.
+    /// Forgets the parents of ids before `oldest`, page by page. Going back changes nothing, and when no page goes this is a load: call it as often as
+    /// you like.
     ///
     /// # Errors
-    /// [`StatusErrorKind::Store`]: call again.
+    /// [`StatusErrorKind::Store`]: the store still has pages that are not needed; they go with the next one.
     pub fn truncate(&self, oldest: Xid) -> Result<(), StatusError> {
         let first = page_of(oldest).min(self.pool.latest());
+        if first <= self.pool.oldest() {
+            return Ok(());
+        }
         self.pool
             .truncate(first)
             .map_err(|error| self.of_id(error, oldest))
