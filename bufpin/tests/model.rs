@@ -16,8 +16,8 @@ use bufpin::{BufferPool, LockError, PinError, PinSession, Pins};
 )]
 mod common;
 
-use common::random::Random;
 use common::{READ_FAILED, Store, WORDS};
+use txnkit_sync::Random;
 
 /// What every pin, word and buffer has to be.
 #[derive(Default)]

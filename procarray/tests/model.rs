@@ -13,10 +13,7 @@ use procarray::{
     Xid, XidRun,
 };
 
-#[path = "common/random.rs"]
-mod random;
-
-use random::Random;
+use txnkit_sync::Random;
 
 const SESSIONS: usize = 5;
 const HISTORIES: usize = 40;

@@ -6,11 +6,12 @@ extern crate alloc;
 
 use alloc::collections::BTreeMap;
 
-use common::{Random, run, x};
+use common::{run, x};
 use slru::{
     FileStore, FixedStatusLog, Lsn, MemoryStore, Status, StatusError, StatusErrorKind, StatusLog,
     StatusStore, Xid, status_pages,
 };
+use txnkit_sync::Random;
 
 const PAGE: u64 = 32_768;
 const PAGES: u64 = 50;
@@ -129,7 +130,7 @@ fn extend(log: &dyn StatusStore, oracle: &mut Oracle) {
 #[test]
 fn a_log_in_memory_agrees_with_the_oracle() {
     for seed in 1..=4 {
-        let mut random = Random::new(seed);
+        let mut random = Random::seeded_with(seed);
         let log = StatusLog::new(MemoryStore::new(), 16, Xid::FIRST_NORMAL);
         let mut oracle = Oracle::default();
         extend(&log, &mut oracle);
@@ -147,7 +148,7 @@ fn a_log_in_memory_agrees_with_the_oracle() {
 
 #[test]
 fn a_log_in_place_agrees_with_the_oracle() {
-    let mut random = Random::new(5);
+    let mut random = Random::seeded_with(5);
     let log = FixedStatusLog::<_, 3>::new_fixed(MemoryStore::new(), Xid::FIRST_NORMAL);
     let mut oracle = Oracle::default();
     extend(&log, &mut oracle);
@@ -159,7 +160,7 @@ fn a_log_in_place_agrees_with_the_oracle() {
 
 #[test]
 fn a_log_in_files_agrees_with_the_oracle_also_when_opened_again() {
-    let mut random = Random::new(6);
+    let mut random = Random::seeded_with(6);
     let dir = tempfile::tempdir().unwrap();
     let behind_log = |store| slru::LogFirst::new(store, |_| Ok(()));
     let mut oracle = Oracle::default();
@@ -194,7 +195,7 @@ fn the_baselines_agree_with_the_oracle() {
     let first = Xid::FIRST_NORMAL;
     macro_rules! check {
         ($seed:literal, $log:expr) => {
-            let mut random = Random::new($seed);
+            let mut random = Random::seeded_with($seed);
             let log = $log;
             let mut oracle = Oracle::default();
             extend(&log, &mut oracle);

@@ -5,8 +5,9 @@ mod common;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use common::{FaultyStore, Random, run, x};
+use common::{FaultyStore, run, x};
 use slru::{Lsn, MemoryStore, Status, StatusLog, StatusStore, Xid};
+use txnkit_sync::Random;
 
 const PAGE: u64 = 32_768;
 const NO_LOG: Lsn = Lsn::INVALID;
@@ -75,7 +76,7 @@ fn no_status_is_lost_while_pages_come_and_go(store: &FaultyStore, log: &impl Sta
         let setters: Vec<_> = (0..THREADS)
             .map(|me| {
                 scope.spawn(move || {
-                    let mut random = Random::new(100 + me);
+                    let mut random = Random::seeded_with(100 + me);
                     let mut mine = Vec::new();
                     for step in 0..STEPS {
                         // Every thread has its own ids, in words that it shares.
@@ -139,7 +140,7 @@ fn a_tree_is_seen_committed_whole_or_not_at_all(log: &impl StatusStore) {
         for me in 0..2 {
             let started = &started;
             scope.spawn(move || {
-                let mut random = Random::new(200 + me);
+                let mut random = Random::seeded_with(200 + me);
                 loop {
                     let n = started.load(Ordering::SeqCst);
                     if n == TREES {
@@ -187,7 +188,7 @@ fn truncation_never_shows_a_reader_anything_but_the_status_or_too_old() {
             }
         });
         scope.spawn(|| {
-            let mut random = Random::new(300);
+            let mut random = Random::seeded_with(300);
             while oldest.load(Ordering::SeqCst) < PAGES - 1 {
                 let page = random.below(PAGES);
                 match log.get(x(page * PAGE + 9)) {

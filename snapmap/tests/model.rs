@@ -4,10 +4,7 @@
 
 use snapmap::{AgeMap, Mapped, SnapMap, Stamp, Xid};
 
-#[path = "common/random.rs"]
-mod random;
-
-use random::Random;
+use txnkit_sync::Random;
 
 const HISTORIES: usize = 200;
 const STEPS: usize = 500;

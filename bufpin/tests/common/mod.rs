@@ -11,7 +11,6 @@ pub(crate) mod eviction;
 pub(crate) mod failures;
 pub(crate) mod locks;
 pub(crate) mod pins;
-pub(crate) mod random;
 pub(crate) mod threads;
 
 /// Words of a page in most tests.

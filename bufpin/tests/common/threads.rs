@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use bufpin::{PinError, PinSession, Pins};
 
-use super::random::Random;
 use super::{Store, WORDS, read, touch};
+use txnkit_sync::Random;
 
 pub(crate) fn one_page_is_read_once_for_all<P: Pins>(make: impl Fn(Store, usize, usize) -> P) {
     let store = Store::default();

@@ -1,7 +1,5 @@
 //! What every table of lock sets does, the front and the baselines alike. `suite!` turns it into tests.
 
-pub(crate) mod random;
-
 use alloc::collections::BTreeMap;
 use std::sync::Mutex;
 use std::thread;
@@ -11,7 +9,7 @@ use multixact::{
     XidState,
 };
 
-use random::Random;
+use txnkit_sync::Random;
 
 pub(crate) const SESSIONS: usize = 8;
 

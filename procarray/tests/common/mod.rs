@@ -9,7 +9,6 @@ use procarray::{Membership, SnapshotSession, SnapshotView, Snapshots, Xid};
 pub(crate) mod ends;
 pub(crate) mod horizons;
 pub(crate) mod ids;
-pub(crate) mod random;
 pub(crate) mod sessions;
 pub(crate) mod snapshots;
 pub(crate) mod threads;

@@ -8,8 +8,8 @@ use std::thread;
 
 use procarray::{Membership, SnapshotSession, SnapshotView, Snapshots, Xid};
 
-use super::random::Random;
 use super::{FIRST, Parents, end, id, runs};
+use txnkit_sync::Random;
 
 const WRITERS: usize = 3;
 const READERS: usize = 2;

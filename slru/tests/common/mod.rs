@@ -24,32 +24,6 @@ pub(crate) fn store_error(error: &StatusError) -> &StoreError {
     }
 }
 
-/// Random numbers from a seed that is printed, so that a failure can be repeated with `TXNKIT_SEED`.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(default_seed: u64) -> Self {
-        let seed = std::env::var("TXNKIT_SEED").map_or(default_seed, |s| {
-            s.parse().expect("TXNKIT_SEED is a number")
-        });
-        println!("TXNKIT_SEED={seed}");
-        Self(seed)
-    }
-
-    /// Splitmix64.
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// Below `bound`.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}
-
 /// Memory whose operations fail when told to, and are counted.
 #[derive(Default)]
 pub(crate) struct FaultyStore {

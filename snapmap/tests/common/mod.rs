@@ -5,7 +5,6 @@ use snapmap::{AgeMap, SnapMap, SnapshotTooOld, Stamp, Xid};
 
 pub(crate) mod ages;
 pub(crate) mod limits;
-pub(crate) mod random;
 pub(crate) mod threads;
 
 /// A type of map that can be made.

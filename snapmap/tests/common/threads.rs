@@ -3,8 +3,8 @@
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use super::random::Random;
 use super::{Make, id};
+use txnkit_sync::Random;
 
 /// Ids end in order; row k was deleted by id k, so a snapshot needs the rows from its xmin on.
 struct World<M> {

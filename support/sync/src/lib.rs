@@ -25,8 +25,12 @@ mod pad;
 pub mod park;
 #[cfg(feature = "alloc")]
 pub mod published;
+#[cfg(feature = "std")]
+mod random;
 
 pub use crate::pad::Padded;
+#[cfg(feature = "std")]
+pub use crate::random::Random;
 
 /// Is this build an arm that explores interleavings?
 pub const MODEL: bool = cfg!(any(txnkit_model = "loom", txnkit_model = "shuttle"));
