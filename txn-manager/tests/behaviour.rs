@@ -11,7 +11,7 @@ use procarray::ProcArray;
 use procarray::baseline::{FullStructs, HotArray, LazyHorizon};
 use slru::MemoryStore;
 use snapmap::baseline::{LockEveryMinute, LockEverySnapshot};
-use txn_manager::SnapMap;
+use txn_manager::{Core, NoRedo, SnapMap};
 use txnkit_sync::lock::{LockOf2011, LockOfToday};
 
 macro_rules! suite {
@@ -121,7 +121,26 @@ fn a_snapshot_gets_too_old() {
     common::a_snapshot_gets_too_old(&core(front(), locks(), map));
 }
 
-/// Every array with every table of lock sets and every map of ages.
+/// The status stores before the front, each at its place in `common::statuses`.
+macro_rules! on_status {
+    ($($name:ident: $at:literal;)*) => {
+        $(suite!($name, Core::new(
+            front(),
+            common::statuses().into_iter().nth($at).unwrap(),
+            locks(),
+            SnapMap::off(),
+            NoRedo,
+        ));)*
+    };
+}
+
+on_status! {
+    single_lock: 1;
+    banked: 2;
+    history: 3;
+}
+
+/// Every array with every status store, every table of lock sets and every map of ages.
 macro_rules! product {
     ($($test:ident: $array:ty),* $(,)?) => {
         $(#[test]
@@ -130,24 +149,18 @@ macro_rules! product {
         })*
     };
     (@locks $array:ty, [$($locks:expr),*]) => {
-        $(
-            common::one_of_everything(&core(<$array>::new(SESSIONS, FIRST), $locks, SnapMap::off()));
-            common::one_of_everything(&core(
-                <$array>::new(SESSIONS, FIRST),
-                $locks,
-                SnapMap::new(THRESHOLD_NS, BUCKET_NS),
-            ));
-            common::one_of_everything(&core(
-                <$array>::new(SESSIONS, FIRST),
-                $locks,
-                LockEverySnapshot::new(THRESHOLD_NS, BUCKET_NS),
-            ));
-            common::one_of_everything(&core(
-                <$array>::new(SESSIONS, FIRST),
-                $locks,
-                LockEveryMinute::new(THRESHOLD_NS, BUCKET_NS),
-            ));
-        )*
+        $(product!(@ages $array, $locks, [
+            SnapMap::off(),
+            SnapMap::new(THRESHOLD_NS, BUCKET_NS),
+            LockEverySnapshot::new(THRESHOLD_NS, BUCKET_NS),
+            LockEveryMinute::new(THRESHOLD_NS, BUCKET_NS)
+        ]);)*
+    };
+    (@ages $array:ty, $locks:expr, [$($ages:expr),*]) => {
+        $(for status in common::statuses() {
+            let array = <$array>::new(SESSIONS, FIRST);
+            common::one_of_everything(&Core::new(array, status, $locks, $ages, NoRedo));
+        })*
     };
 }
 

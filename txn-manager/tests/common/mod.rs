@@ -6,12 +6,14 @@ use std::sync::Mutex;
 use std::thread;
 
 use multixact::LockTable;
+use slru::baseline::{Banked, History, SingleLock};
 use slru::{MemoryStore, StatusLog};
 use txn_manager::{
     AbortError, AgeMap, Core, Isolation, LockSets, Mechanisms, Member, Mode, NoRedo, ReadError,
-    RegisterError, RowLock, RowMark, Session, SessionError, Snapshots, StateError, WaitError, Xid,
-    XidState,
+    RegisterError, RowLock, RowMark, Session, SessionError, Snapshots, StateError, StatusStore,
+    WaitError, Xid, XidState,
 };
+use txnkit_sync::lock::{LockOf2011, LockOfToday};
 
 pub(crate) const FIRST: Xid = Xid::FIRST_NORMAL;
 pub(crate) const SESSIONS: usize = 8;
@@ -22,14 +24,32 @@ pub(crate) fn locks() -> LockTable<MemoryStore> {
     LockTable::new(MemoryStore::new(), MemoryStore::new(), 16, 16, SESSIONS)
 }
 
+/// Any status store, so that one build serves them all.
+pub(crate) type AnyStatus = Box<dyn StatusStore>;
+
+/// The front of the status stores.
+pub(crate) fn status() -> AnyStatus {
+    Box::new(StatusLog::new(MemoryStore::new(), 16, FIRST))
+}
+
+/// Every status store.
+pub(crate) fn statuses() -> [AnyStatus; 4] {
+    let store = MemoryStore::new;
+    [
+        status(),
+        Box::new(SingleLock::<_, LockOf2011>::new(store(), 16, FIRST)),
+        Box::new(Banked::<_, LockOfToday>::new(store(), 16, FIRST)),
+        Box::new(History::<_, LockOf2011>::new(store(), 16, FIRST)),
+    ]
+}
+
 /// A manager over this array, this table of lock sets and this map of ages, the rest the fronts'.
 pub(crate) fn core<P: Snapshots, L: LockSets, A: AgeMap + Send>(
     array: P,
     locks: L,
     ages: A,
-) -> Core<(P, StatusLog<MemoryStore>, L, A, NoRedo)> {
-    let status = StatusLog::new(MemoryStore::new(), 16, FIRST);
-    Core::new(array, status, locks, ages, NoRedo)
+) -> Core<(P, AnyStatus, L, A, NoRedo)> {
+    Core::new(array, status(), locks, ages, NoRedo)
 }
 
 /// A row as a list of versions, newest last, changed by the rules for row locks that the crate's page gives.
