@@ -13,6 +13,7 @@ mod error;
 #[cfg(feature = "std")]
 mod file;
 mod frames;
+mod layout;
 mod log;
 #[cfg(feature = "alloc")]
 mod memory;
@@ -38,15 +39,16 @@ pub use error::{StatusError, StatusErrorKind};
 #[cfg(feature = "std")]
 pub use file::FileStore;
 pub use frames::Frames;
+pub use layout::Layout;
 #[cfg(not(any(
     txnkit_model = "loom",
     txnkit_model = "shuttle",
     txnkit_model = "coherence"
 )))]
 pub use log::FixedStatusLog;
+pub use log::PagedStatusLog;
 #[cfg(feature = "alloc")]
 pub use log::StatusLog;
-pub use log::{PagedStatusLog, status_pages};
 #[cfg(feature = "alloc")]
 pub use memory::MemoryStore;
 pub use page::{PAGE_BYTES, PAGE_WORDS, PageBuf};

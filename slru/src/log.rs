@@ -1,7 +1,5 @@
 //! The status log: statuses on pages in a pool.
 
-use core::ops::Range;
-
 use txnkit_ids::{Lsn, Xid, XidRun};
 use txnkit_sync::broken;
 
@@ -20,17 +18,6 @@ use crate::{PageStore, Status, StatusError, StatusErrorKind, StatusStore};
 
 /// How many pages a set may go beyond the latest one: 2^31 ids, more than can be alive.
 const MAX_JUMP: u64 = (1 << 31) / (1 << 15);
-
-/// The pages that hold the statuses of `oldest` and all later ids before `next`.
-///
-/// What [`FileStore::open`](crate::FileStore::open) wants to know of a PostgreSQL directory, whose control file has both ids.
-pub const fn status_pages(oldest: Xid, next: Xid) -> Range<u64> {
-    let first = page_of(oldest);
-    match next.checked_sub(1) {
-        Some(last) if next.get() > oldest.get() => first..page_of(last) + 1,
-        _ => first..first,
-    }
-}
 
 /// Transaction statuses on pages that `B` keeps. [`StatusLog`] and [`FixedStatusLog`] are the two forms.
 ///

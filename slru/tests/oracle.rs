@@ -8,8 +8,8 @@ use alloc::collections::BTreeMap;
 
 use common::{Random, run, x};
 use slru::{
-    FileStore, FixedStatusLog, Lsn, MemoryStore, Status, StatusError, StatusErrorKind, StatusLog,
-    StatusStore, Xid, status_pages,
+    FileStore, FixedStatusLog, Layout, Lsn, MemoryStore, Status, StatusError, StatusErrorKind,
+    StatusLog, StatusStore, Xid,
 };
 
 const PAGE: u64 = 32_768;
@@ -164,7 +164,7 @@ fn a_log_in_files_agrees_with_the_oracle_also_when_opened_again() {
     let behind_log = |store| slru::LogFirst::new(store, |_| Ok(()));
     let mut oracle = Oracle::default();
     let mut log = StatusLog::new(
-        behind_log(FileStore::create(dir.path(), 0).unwrap()),
+        behind_log(FileStore::create(dir.path(), Layout::STATUS, 0).unwrap()),
         16,
         Xid::FIRST_NORMAL,
     );
@@ -178,7 +178,12 @@ fn a_log_in_files_agrees_with_the_oracle_also_when_opened_again() {
         oracle.oldest = cutoff * PAGE;
         log.flush().unwrap();
         let (oldest, next) = (x(oracle.oldest), x(PAGES * PAGE));
-        let store = FileStore::open(dir.path(), status_pages(oldest, next)).unwrap();
+        let store = FileStore::open(
+            dir.path(),
+            Layout::STATUS,
+            Layout::STATUS.pages(oldest, next),
+        )
+        .unwrap();
         log = StatusLog::open(behind_log(store), 16, oldest, next).unwrap();
     }
     check_all(&log, &oracle);
