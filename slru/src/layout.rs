@@ -6,6 +6,7 @@ use txnkit_ids::Xid;
 
 use crate::page::PAGE_BYTES;
 
+#[cfg(feature = "std")]
 /// Pages in one file, but that the last one of an epoch may have fewer.
 pub(crate) const SEGMENT_PAGES: u64 = 32;
 

@@ -21,8 +21,10 @@ mod page;
 mod pages;
 mod parents;
 mod pool;
+mod stats;
 mod status;
 mod store;
+mod timestamps;
 
 pub use txnkit_ids::{Lsn, Xid, XidRun};
 
@@ -40,12 +42,6 @@ pub use error::{StatusError, StatusErrorKind};
 pub use file::FileStore;
 pub use frames::Frames;
 pub use layout::Layout;
-#[cfg(not(any(
-    txnkit_model = "loom",
-    txnkit_model = "shuttle",
-    txnkit_model = "coherence"
-)))]
-pub use log::FixedStatusLog;
 pub use log::PagedStatusLog;
 #[cfg(feature = "alloc")]
 pub use log::StatusLog;
@@ -57,5 +53,15 @@ pub use parents::PagedParents;
 #[cfg(feature = "alloc")]
 pub use parents::Parents;
 pub use pool::{Held, Pool, PoolError};
+pub use stats::{Reader, SlruStats};
 pub use status::{Status, StatusStore};
 pub use store::{Found, LogFirst, NoStore, PageStore, StoreError};
+#[cfg(feature = "alloc")]
+pub use timestamps::CommitTimestamps;
+pub use timestamps::{CommitTimestamp, PagedCommitTimestamps};
+#[cfg(not(any(
+    txnkit_model = "loom",
+    txnkit_model = "shuttle",
+    txnkit_model = "coherence"
+)))]
+pub use {log::FixedStatusLog, parents::FixedParents, timestamps::FixedCommitTimestamps};
