@@ -4,7 +4,7 @@ use core::fmt;
 
 use txnkit_ids::Xid;
 
-use crate::{Status, StoreError};
+use crate::{Layout, PoolError, Status, StoreError};
 
 /// A status could not be read or recorded. [`kind`](Self::kind) says why.
 ///
@@ -86,6 +86,30 @@ impl StatusError {
     #[inline]
     pub fn kind(&self) -> &StatusErrorKind {
         &self.kind
+    }
+}
+
+/// What the logs make of a pool's errors.
+impl StatusError {
+    /// `xid` is the id that was asked for, if it was one; `oldest` the first one that is kept.
+    pub(crate) fn of_pool(error: PoolError, xid: Option<Xid>, oldest: Xid) -> Self {
+        match error {
+            PoolError::TooOld => StatusErrorKind::TooOld {
+                xid: xid.unwrap_or(oldest),
+                oldest,
+            },
+            PoolError::Store(error) => StatusErrorKind::Store { xid, error },
+            PoolError::SyncFailed => StatusErrorKind::SyncFailed,
+            PoolError::WouldBlock => StatusErrorKind::WouldBlock,
+        }
+        .into()
+    }
+
+    /// For an id beyond `last_page`.
+    #[cold]
+    pub(crate) fn future(layout: Layout, xid: Xid, last_page: u64) -> Self {
+        let last = Xid::new(layout.first_of(last_page + 1).get() - 1);
+        StatusErrorKind::Future { xid, last }.into()
     }
 }
 

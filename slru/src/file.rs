@@ -3,6 +3,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::ops::Range;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Error, ErrorKind};
@@ -11,38 +12,36 @@ use std::path::{Path, PathBuf};
 use txnkit_ids::Lsn;
 use txnkit_sync::lock::Mutex;
 
-use crate::{Found, PAGE_BYTES, PageBuf, PageStore, StoreError};
+use crate::{Found, Layout, PAGE_BYTES, PageBuf, PageStore, StoreError};
 
-/// Pages in one file.
-const SEGMENT_PAGES: u64 = 32;
-/// Pages in the files' own, 32-bit counting: 2^32 ids of 2 bits.
-const CIRCLE_PAGES: u64 = 1 << 17;
-/// Pages that may be in use at a time: half the circle, so 2^31 ids.
-const LIMIT_PAGES: u64 = CIRCLE_PAGES / 2;
 /// Files kept open.
 const OPEN_FILES: usize = 256;
 
-/// Pages in a directory of segment files: 32 pages of 8192 bytes a file, names `0000` to `0FFF` in upper-case hexadecimal.
-/// PostgreSQL's `pg_xact` is one.
+/// Pages in a directory of segment files as PostgreSQL has them: 32 pages of 8192 bytes a file, names of four or more upper-case hexadecimal digits.
+/// `pg_xact`, `pg_subtrans` and `pg_commit_ts` are such; which one, the [`Layout`] says.
 ///
-/// The files count pages modulo 131 072 (2^32 ids), while page numbers here are 64-bit. So the pages in use must lie within
-/// 65 536 of each other (2^31 ids); writing further is [`StoreError::TooFar`]. The store keeps up to 256 files open.
+/// The files count pages from 0 in every epoch of 2^32 ids, while page numbers here are 64-bit. So the pages in use must lie within half an
+/// epoch (2^31 ids) of each other; writing further is [`StoreError::TooFar`]. The store keeps up to 256 files open.
 ///
 /// Every page from the first one on is in the files once a later one is: gaps are filled with holes that read as zeros. So a
-/// missing or short file is always an error, never taken for "nothing happened yet".
+/// missing or short file is always an error, never taken for "nothing happened yet". What the files hold after the last page, from a life that
+/// is over, is cut off before the next page is written, so that it never comes back.
 ///
 /// Reads and writes go to the file without a lock held; opening, removing and creating files blocks on one lock. A page is
 /// written in place: what a crash makes of it is for the caller's log to repair.
 pub struct FileStore {
     dir: PathBuf,
+    layout: Layout,
     state: Mutex<State>,
 }
 
 struct State {
     /// The pages that are in the files.
     pages: Range<u64>,
+    /// Segments from this one on may hold something of another life.
+    foreign: u64,
     /// Every segment before this one is removed.
-    removed: u64,
+    removed: Option<u64>,
     open: BTreeMap<u64, Arc<File>>,
     /// Segments written since they were last made durable.
     unsynced: BTreeSet<u64>,
@@ -55,39 +54,66 @@ impl FileStore {
     ///
     /// # Errors
     /// [`StoreError::NotEmpty`] when `dir` holds segment files already; [`StoreError::Io`].
-    pub fn create(dir: impl Into<PathBuf>, first: u64) -> Result<Self, StoreError> {
+    pub fn create(dir: impl Into<PathBuf>, layout: Layout, first: u64) -> Result<Self, StoreError> {
         let dir = dir.into();
         fs::create_dir_all(&dir).map_err(|e| refused("create", &dir, &e))?;
-        for entry in fs::read_dir(&dir).map_err(|e| refused("read", &dir, &e))? {
-            let entry = entry.map_err(|e| refused("read", &dir, &e))?;
-            if entry.file_name().to_str().is_some_and(is_segment_name) {
-                return Err(StoreError::NotEmpty { file: entry.path() });
-            }
+        match segments_in(&dir)?.into_iter().next() {
+            Some((_, file)) => Err(StoreError::NotEmpty { file }),
+            None => Ok(Self::with_pages(dir, layout, first..first, true)),
         }
-        Ok(Self::with_pages(dir, first..first, true))
+    }
+
+    /// As [`create`](Self::create), but removes the segment files that are there: for what means nothing after a restart, as parents do, or is
+    /// switched off and on again, as timestamps may be.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn create_anew(
+        dir: impl Into<PathBuf>,
+        layout: Layout,
+        first: u64,
+    ) -> Result<Self, StoreError> {
+        let dir = dir.into();
+        fs::create_dir_all(&dir).map_err(|e| refused("create", &dir, &e))?;
+        for (_, file) in segments_in(&dir)? {
+            fs::remove_file(&file).map_err(|e| refused("remove", &file, &e))?;
+        }
+        Ok(Self::with_pages(dir, layout, first..first, true))
     }
 
     /// Opens the store in `dir` that holds `pages`: one that is missing there is an error when it is read, one after them is
-    /// new. [`status_pages`](crate::status_pages) says which pages hold given ids.
+    /// new, whatever the files hold there. [`Layout::pages`] says which pages hold given ids. Nothing is changed before the first write.
     ///
     /// # Errors
     /// [`StoreError::Io`] when `dir` is not a directory that can be read; [`StoreError::TooFar`] when `pages` are more than fit.
-    pub fn open(dir: impl Into<PathBuf>, pages: Range<u64>) -> Result<Self, StoreError> {
+    pub fn open(
+        dir: impl Into<PathBuf>,
+        layout: Layout,
+        pages: Range<u64>,
+    ) -> Result<Self, StoreError> {
         let dir = dir.into();
         fs::read_dir(&dir).map_err(|e| refused("open", &dir, &e))?;
-        if pages.end.saturating_sub(pages.start) > LIMIT_PAGES {
+        if pages.end.saturating_sub(pages.start) > layout.limit() {
             return Err(StoreError::TooFar {
                 page: pages.end - 1,
                 first: pages.start,
-                limit: LIMIT_PAGES,
+                limit: layout.limit(),
             });
         }
-        Ok(Self::with_pages(dir, pages, false))
+        Ok(Self::with_pages(dir, layout, pages, false))
     }
 
-    fn with_pages(dir: PathBuf, pages: Range<u64>, directory_unsynced: bool) -> Self {
+    fn with_pages(
+        dir: PathBuf,
+        layout: Layout,
+        pages: Range<u64>,
+        directory_unsynced: bool,
+    ) -> Self {
+        // A range that ends before it begins holds nothing.
+        let pages = pages.start..pages.end.max(pages.start);
         let state = State {
-            removed: pages.start / SEGMENT_PAGES,
+            foreign: layout.position(pages.end).0,
+            removed: None,
             pages,
             open: BTreeMap::new(),
             unsynced: BTreeSet::new(),
@@ -95,6 +121,7 @@ impl FileStore {
         };
         Self {
             dir,
+            layout,
             state: Mutex::new(state),
         }
     }
@@ -106,7 +133,7 @@ impl FileStore {
 
     fn path(&self, segment: u64) -> PathBuf {
         self.dir
-            .join(format!("{:04X}", segment % (CIRCLE_PAGES / SEGMENT_PAGES)))
+            .join(format!("{:04X}", self.layout.name_of(segment)))
     }
 
     /// The open file of a segment. Without `create` a file that is not there is an error of kind `NotFound`.
@@ -144,28 +171,62 @@ impl FileStore {
         Ok(file)
     }
 
-    /// Makes every page between the last one in the files and `page` read as zeros: whole files by their length, the rest
+    /// Before a page beyond the last one is written: makes every page between them read as zeros, whole files by their length, the rest
     /// of `page`'s own file by the hole that writing behind its end leaves.
-    fn fill_gap(&self, state: &mut State, page: u64) -> Result<(), StoreError> {
-        if page >= state.pages.end && !state.pages.is_empty() {
+    fn extend_to(&self, state: &mut State, page: u64) -> Result<(), StoreError> {
+        if page < state.pages.end {
+            return Ok(());
+        }
+        if !state.pages.is_empty() {
             self.check_last(state)?;
         }
-        let last = page / SEGMENT_PAGES;
-        for segment in state.pages.end / SEGMENT_PAGES..last {
-            let file = self
-                .segment(state, segment, true)
-                .map_err(|e| refused("create", &self.path(segment), &e))?;
-            file.set_len(SEGMENT_PAGES * PAGE_BYTES as u64)
-                .map_err(|e| refused("extend", &self.path(segment), &e))?;
-            state.unsynced.insert(segment);
-            state.pages.end = (segment + 1) * SEGMENT_PAGES;
+        let (last, _) = self.layout.position(page);
+        for segment in self.layout.position(state.pages.end).0..=last {
+            if segment < last || segment >= state.foreign {
+                self.extend_segment(state, segment, segment < last)
+                    .map_err(|e| refused("extend", &self.path(segment), &e))?;
+            }
         }
         Ok(())
     }
 
+    /// Cuts off what a segment holds of another life, then fills it up if it is to be `whole`.
+    fn extend_segment(&self, state: &mut State, segment: u64, whole: bool) -> Result<(), Error> {
+        let file = self.segment(state, segment, true)?;
+        let (first, next) = (
+            self.layout.first_page(segment),
+            self.layout.first_page(segment + 1),
+        );
+        state.unsynced.insert(segment);
+        // Once only, before anything beyond the last page is written by this life: a write under way must not be cut off.
+        if segment >= state.foreign {
+            let kept = state.pages.end.max(first) - first;
+            if file.metadata()?.len() > kept * PAGE_BYTES as u64 {
+                file.set_len(kept * PAGE_BYTES as u64)?;
+            }
+            state.foreign = segment + 1;
+        }
+        if whole {
+            file.set_len((next - first) * PAGE_BYTES as u64)?;
+            state.pages.end = next;
+        }
+        Ok(())
+    }
+
+    /// Is the file of this name older than `segment`? All of its pages are, then. Those in use reach half an epoch ahead, and one segment more where
+    /// neither end is a segment's; what lies less than half an epoch behind is none of them.
+    fn precedes(&self, name: u64, segment: u64) -> bool {
+        let all = self.layout.epoch_segments();
+        if name >= all {
+            return false;
+        }
+        let behind = (self.layout.name_of(segment) + all - name) % all;
+        behind != 0 && behind + 1 < all / 2
+    }
+
     /// The last page has to be there whole before its file grows: a hole would hide that it was lost.
     fn check_last(&self, state: &mut State) -> Result<(), StoreError> {
-        let (segment, offset) = position(state.pages.end - 1);
+        let (segment, offset) = self.layout.position(state.pages.end - 1);
         let file = self.path(segment);
         let length = match self
             .segment(state, segment, false)
@@ -195,7 +256,7 @@ impl FileStore {
 
 impl PageStore for FileStore {
     fn read(&self, page: u64, into: &mut PageBuf) -> Result<Found, StoreError> {
-        let (segment, offset) = position(page);
+        let (segment, offset) = self.layout.position(page);
         let file = {
             let mut state = self.state.lock();
             if page < state.pages.start {
@@ -233,21 +294,18 @@ impl PageStore for FileStore {
         if log.is_valid() {
             return Err(StoreError::NoLog { log });
         }
-        let (segment, offset) = position(page);
+        let (segment, offset) = self.layout.position(page);
         let file = {
             let mut state = self.state.lock();
             let first = state.pages.start;
             if page < first {
                 return Err(StoreError::Truncated { page, first });
             }
-            if page - first >= LIMIT_PAGES {
-                return Err(StoreError::TooFar {
-                    page,
-                    first,
-                    limit: LIMIT_PAGES,
-                });
+            let limit = self.layout.limit();
+            if page - first >= limit {
+                return Err(StoreError::TooFar { page, first, limit });
             }
-            self.fill_gap(&mut state, page)?;
+            self.extend_to(&mut state, page)?;
             self.segment(&mut state, segment, true)
                 .map_err(|e| refused("open", &self.path(segment), &e))?
         };
@@ -255,8 +313,10 @@ impl PageStore for FileStore {
             .map_err(|e| refused("write", &self.path(segment), &e))?;
         // Only now: a sync that runs meanwhile must not take the segment off the list before the page is in it.
         let mut state = self.state.lock();
-        state.unsynced.insert(segment);
-        state.pages.end = state.pages.end.max(page + 1);
+        if page >= state.pages.start {
+            state.unsynced.insert(segment);
+            state.pages.end = state.pages.end.max(page + 1);
+        }
         Ok(())
     }
 
@@ -287,19 +347,25 @@ impl PageStore for FileStore {
         // missing file.
         state.pages.start = state.pages.start.max(first);
         state.pages.end = state.pages.end.max(state.pages.start);
-        while state.removed < state.pages.start / SEGMENT_PAGES {
-            let segment = state.removed;
-            state.open.remove(&segment);
-            match fs::remove_file(self.path(segment)) {
-                Err(e) if e.kind() != ErrorKind::NotFound => {
-                    return Err(refused("remove", &self.path(segment), &e));
-                }
-                _ => {}
-            }
-            state.unsynced.remove(&segment);
-            state.directory_unsynced = true;
-            state.removed += 1;
+        let (segment, _) = self.layout.position(state.pages.start);
+        if state.removed == Some(segment) {
+            return Ok(());
         }
+        state.open.retain(|&open, _| open >= segment);
+        state.unsynced.retain(|&written| written >= segment);
+        // By the directory, not by what was written: a crash may have come between raising the first page and removing its files.
+        for (name, file) in segments_in(&self.dir)? {
+            if self.precedes(name, segment) {
+                state.directory_unsynced = true;
+                match fs::remove_file(&file) {
+                    Err(e) if e.kind() != ErrorKind::NotFound => {
+                        return Err(refused("remove", &file, &e));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        state.removed = Some(segment);
         Ok(())
     }
 }
@@ -312,17 +378,24 @@ impl core::fmt::Debug for FileStore {
     }
 }
 
-/// The segment of a page, and where the page begins in its file.
-const fn position(page: u64) -> (u64, u64) {
-    (
-        page / SEGMENT_PAGES,
-        page % SEGMENT_PAGES * PAGE_BYTES as u64,
-    )
-}
-
 /// Four to six characters, all upper-case hexadecimal: what PostgreSQL takes for a segment.
 fn is_segment_name(name: &str) -> bool {
     matches!(name.len(), 4..=6) && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'A'..=b'F'))
+}
+
+/// The segment files in a directory, by the number in their name.
+fn segments_in(dir: &Path) -> Result<Vec<(u64, PathBuf)>, StoreError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).map_err(|e| refused("read", dir, &e))? {
+        let entry = entry.map_err(|e| refused("read", dir, &e))?;
+        let name = entry.file_name();
+        let number = name
+            .to_str()
+            .filter(|name| is_segment_name(name))
+            .and_then(|name| u64::from_str_radix(name, 16).ok());
+        found.extend(number.map(|number| (number, entry.path())));
+    }
+    Ok(found)
 }
 
 fn refused(tried: &'static str, file: &Path, error: &Error) -> StoreError {

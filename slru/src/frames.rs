@@ -9,6 +9,7 @@ use txnkit_sync::atomic::{AtomicU8, AtomicU64};
 use txnkit_sync::lock::Mutex;
 
 use crate::page::{BANK_PLACES, PAGE_WORDS};
+use crate::stats::SlruStats;
 
 /// The page number of a slot that holds none.
 pub(crate) const NO_PAGE: u64 = u64::MAX;
@@ -31,6 +32,8 @@ pub struct Bank {
     pub(crate) dirty: u16,
     /// Where the clock looks next.
     pub(crate) hand: usize,
+    /// What happened in the bank. A look without a lock is not among it.
+    pub(crate) stats: SlruStats,
 }
 
 /// What a slot is doing.
@@ -60,6 +63,8 @@ pub trait Frames: Send + Sync {
     fn marks(&self) -> &[AtomicU8];
     /// Per slot: the log position that has to be durable before the page is written.
     fn logs(&self) -> &[AtomicU64];
+    /// Per slot: odd while a pair of words is being set, and one number further for every step.
+    fn pairs(&self) -> &[AtomicU64];
     /// Per slot: held while the slot's I/O is under way.
     fn io(&self) -> &[Mutex<()>];
     /// The banks.
@@ -76,6 +81,9 @@ macro_rules! fields {
         }
         fn logs(&self) -> &[AtomicU64] {
             &self.logs
+        }
+        fn pairs(&self) -> &[AtomicU64] {
+            &self.pairs
         }
         fn io(&self) -> &[Mutex<()>] {
             &self.io
@@ -100,6 +108,7 @@ impl Bank {
             states: [State::Empty; BANK_PLACES],
             dirty: 0,
             hand: 0,
+            stats: SlruStats::NONE,
         }
     }
 }
@@ -123,6 +132,7 @@ mod heap {
         words: Box<[AtomicU64]>,
         marks: Box<[AtomicU8]>,
         logs: Box<[AtomicU64]>,
+        pairs: Box<[AtomicU64]>,
         io: Box<[Mutex<()>]>,
         banks: Box<[Padded<Mutex<Bank>>]>,
     }
@@ -141,6 +151,7 @@ mod heap {
                 words: (0..slots * PAGE_WORDS).map(|_| AtomicU64::new(0)).collect(),
                 marks: (0..slots).map(|_| AtomicU8::new(0)).collect(),
                 logs: (0..slots).map(|_| AtomicU64::new(0)).collect(),
+                pairs: (0..slots).map(|_| AtomicU64::new(0)).collect(),
                 io: (0..slots).map(|_| Mutex::new(())).collect(),
                 banks: (0..banks)
                     .map(|_| Padded::new(Mutex::new(Bank::empty())))
@@ -195,6 +206,7 @@ mod fixed {
         words: [[AtomicU64; PAGE_WORDS]; PAGES],
         marks: [AtomicU8; PAGES],
         logs: [AtomicU64; PAGES],
+        pairs: [AtomicU64; PAGES],
         io: [Mutex<()>; PAGES],
         banks: [Padded<Mutex<Bank>>; 1],
     }
@@ -214,6 +226,7 @@ mod fixed {
                 words: [const { [const { AtomicU64::new(0) }; PAGE_WORDS] }; PAGES],
                 marks: [const { AtomicU8::new(0) }; PAGES],
                 logs: [const { AtomicU64::new(0) }; PAGES],
+                pairs: [const { AtomicU64::new(0) }; PAGES],
                 io: [const { Mutex::new(()) }; PAGES],
                 banks: [const { Padded::new(Mutex::new(Bank::empty())) }; 1],
             }

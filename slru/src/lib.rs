@@ -13,6 +13,7 @@ mod error;
 #[cfg(feature = "std")]
 mod file;
 mod frames;
+mod layout;
 mod log;
 #[cfg(feature = "alloc")]
 mod memory;
@@ -20,8 +21,10 @@ mod page;
 mod pages;
 mod parents;
 mod pool;
+mod stats;
 mod status;
 mod store;
+mod timestamps;
 
 pub use txnkit_ids::{Lsn, Xid, XidRun};
 
@@ -38,15 +41,10 @@ pub use error::{StatusError, StatusErrorKind};
 #[cfg(feature = "std")]
 pub use file::FileStore;
 pub use frames::Frames;
-#[cfg(not(any(
-    txnkit_model = "loom",
-    txnkit_model = "shuttle",
-    txnkit_model = "coherence"
-)))]
-pub use log::FixedStatusLog;
+pub use layout::Layout;
+pub use log::PagedStatusLog;
 #[cfg(feature = "alloc")]
 pub use log::StatusLog;
-pub use log::{PagedStatusLog, status_pages};
 #[cfg(feature = "alloc")]
 pub use memory::MemoryStore;
 pub use page::{PAGE_BYTES, PAGE_WORDS, PageBuf};
@@ -55,5 +53,15 @@ pub use parents::PagedParents;
 #[cfg(feature = "alloc")]
 pub use parents::Parents;
 pub use pool::{Held, Pool, PoolError};
+pub use stats::{Reader, SlruStats};
 pub use status::{Status, StatusStore};
 pub use store::{Found, LogFirst, NoStore, PageStore, StoreError};
+#[cfg(feature = "alloc")]
+pub use timestamps::CommitTimestamps;
+pub use timestamps::{CommitTimestamp, PagedCommitTimestamps};
+#[cfg(not(any(
+    txnkit_model = "loom",
+    txnkit_model = "shuttle",
+    txnkit_model = "coherence"
+)))]
+pub use {log::FixedStatusLog, parents::FixedParents, timestamps::FixedCommitTimestamps};

@@ -1,7 +1,5 @@
 //! The status log: statuses on pages in a pool.
 
-use core::ops::Range;
-
 use txnkit_ids::{Lsn, Xid, XidRun};
 use txnkit_sync::broken;
 
@@ -11,26 +9,17 @@ use txnkit_sync::broken;
     txnkit_model = "coherence"
 )))]
 use crate::frames::FixedFrames;
+use crate::frames::Frames;
 #[cfg(feature = "alloc")]
 use crate::frames::HeapFrames;
 use crate::pages::{HeldPage, Pages};
 use crate::pool::{Pool, PoolError};
+use crate::stats::{Counted, Reader, SlruStats};
 use crate::status::{WordIds, first_of, page_of, status_in, word_of};
-use crate::{PageStore, Status, StatusError, StatusErrorKind, StatusStore};
+use crate::{Layout, PageStore, Status, StatusError, StatusErrorKind, StatusStore};
 
 /// How many pages a set may go beyond the latest one: 2^31 ids, more than can be alive.
 const MAX_JUMP: u64 = (1 << 31) / (1 << 15);
-
-/// The pages that hold the statuses of `oldest` and all later ids before `next`.
-///
-/// What [`FileStore::open`](crate::FileStore::open) wants to know of a PostgreSQL directory, whose control file has both ids.
-pub const fn status_pages(oldest: Xid, next: Xid) -> Range<u64> {
-    let first = page_of(oldest);
-    match next.checked_sub(1) {
-        Some(last) if next.get() > oldest.get() => first..page_of(last) + 1,
-        _ => first..first,
-    }
-}
 
 /// Transaction statuses on pages that `B` keeps. [`StatusLog`] and [`FixedStatusLog`] are the two forms.
 ///
@@ -113,6 +102,38 @@ impl<S, F> PagedStatusLog<Pool<S, F>> {
     }
 }
 
+impl<S: PageStore, F: Frames> PagedStatusLog<Pool<S, F>> {
+    /// A session's view of the log, whose looks are counted.
+    pub const fn reader(&self) -> Reader<'_, Self> {
+        Reader::new(self)
+    }
+
+    /// What happened so far. See [`Pool::stats`].
+    ///
+    /// # Errors
+    /// [`StatusErrorKind::WouldBlock`], only without `std`.
+    pub fn stats(&self) -> Result<SlruStats, StatusError> {
+        self.pool.stats().map_err(|error| self.whole(error))
+    }
+}
+
+impl<S: PageStore, F: Frames> Reader<'_, PagedStatusLog<Pool<S, F>>> {
+    /// As [`StatusStore::get`] of the log, counted.
+    ///
+    /// # Errors
+    /// Those of [`StatusStore::get`].
+    #[inline]
+    pub fn get(&self, xid: Xid) -> Result<Status, StatusError> {
+        self.log().get_noting(xid, || self.count())
+    }
+}
+
+impl<S, F> Counted for PagedStatusLog<Pool<S, F>> {
+    fn add_hits(&self, hits: u64) {
+        self.pool.add_hits(hits);
+    }
+}
+
 impl<B: Pages> PagedStatusLog<B> {
     #[cfg(feature = "baselines")]
     pub(crate) const fn over(pages: B) -> Self {
@@ -137,7 +158,7 @@ impl<B: Pages> PagedStatusLog<B> {
     pub fn truncate(&self, oldest: Xid) -> Result<(), StatusError> {
         let latest = self.pool.latest();
         if page_of(oldest) > latest {
-            return Err(future(oldest, latest));
+            return Err(StatusError::future(Layout::STATUS, oldest, latest));
         }
         self.pool
             .truncate(page_of(oldest))
@@ -157,7 +178,7 @@ impl<B: Pages> PagedStatusLog<B> {
 
     /// The status when the page is not in its home slot.
     #[cold]
-    fn get_slow(&self, xid: Xid) -> Result<Status, StatusError> {
+    fn get_slow(&self, xid: Xid, on_hit: impl Fn()) -> Result<Status, StatusError> {
         if xid.is_special() {
             return special(xid);
         }
@@ -166,10 +187,11 @@ impl<B: Pages> PagedStatusLog<B> {
             return if page == latest + 1 {
                 Ok(Status::InProgress)
             } else {
-                Err(future(xid, latest + 1))
+                Err(StatusError::future(Layout::STATUS, xid, latest + 1))
             };
         }
         if let Some(word) = self.pool.search(page, word_of(xid)) {
+            on_hit();
             return Ok(status_in(word, xid));
         }
         let word = self
@@ -206,7 +228,11 @@ impl<B: Pages> PagedStatusLog<B> {
         let latest = self.pool.latest();
         if ids.page > latest {
             if ids.page - latest > MAX_JUMP {
-                return Err(future(ids.first(), latest + MAX_JUMP));
+                return Err(StatusError::future(
+                    Layout::STATUS,
+                    ids.first(),
+                    latest + MAX_JUMP,
+                ));
             }
             self.pool.extend_to(ids.page);
         }
@@ -217,45 +243,33 @@ impl<B: Pages> PagedStatusLog<B> {
     }
 
     fn of_id(&self, error: PoolError, xid: Xid) -> StatusError {
-        match error {
-            PoolError::TooOld => StatusErrorKind::TooOld {
-                xid,
-                oldest: self.oldest(),
-            }
-            .into(),
-            PoolError::Store(error) => StatusErrorKind::Store {
-                xid: Some(xid),
-                error,
-            }
-            .into(),
-            other => self.whole(other),
-        }
+        StatusError::of_pool(error, Some(xid), self.oldest())
     }
 
     fn whole(&self, error: PoolError) -> StatusError {
-        match error {
-            PoolError::TooOld => StatusErrorKind::TooOld {
-                xid: self.oldest(),
-                oldest: self.oldest(),
-            },
-            PoolError::Store(error) => StatusErrorKind::Store { xid: None, error },
-            PoolError::SyncFailed => StatusErrorKind::SyncFailed,
-            PoolError::WouldBlock => StatusErrorKind::WouldBlock,
+        StatusError::of_pool(error, None, self.oldest())
+    }
+
+    /// The status, `on_hit` called when no lock was needed.
+    #[inline]
+    fn get_noting(&self, xid: Xid, on_hit: impl Fn()) -> Result<Status, StatusError> {
+        match self.pool.hit(page_of(xid), word_of(xid)) {
+            Some(word) => {
+                on_hit();
+                match status_in(word, xid) {
+                    Status::InProgress if xid.is_special() => special(xid),
+                    status => Ok(status),
+                }
+            }
+            None => self.get_slow(xid, on_hit),
         }
-        .into()
     }
 }
 
 impl<B: Pages> StatusStore for PagedStatusLog<B> {
     #[inline]
     fn get(&self, xid: Xid) -> Result<Status, StatusError> {
-        match self.pool.hit(page_of(xid), word_of(xid)) {
-            Some(word) => match status_in(word, xid) {
-                Status::InProgress if xid.is_special() => special(xid),
-                status => Ok(status),
-            },
-            None => self.get_slow(xid),
-        }
+        self.get_noting(xid, || ())
     }
 
     fn set(&self, xid: Xid, status: Status, log: Lsn) -> Result<(), StatusError> {
@@ -340,11 +354,4 @@ fn special(xid: Xid) -> Result<Status, StatusError> {
         0 => Err(StatusErrorKind::Special { xid }.into()),
         _ => Ok(Status::Committed),
     }
-}
-
-/// The error for an id beyond `last_page`.
-#[cold]
-fn future(xid: Xid, last_page: u64) -> StatusError {
-    let last = Xid::new(first_of(last_page + 1).get() - 1);
-    StatusErrorKind::Future { xid, last }.into()
 }

@@ -28,6 +28,13 @@
 //!    hold L, so load and store are enough. The word's Release lets the copy in 5, which reads the log position last, see at least the
 //!    position that belongs to each word it copied.
 //!
+//! Pairs, two neighbouring words that hold one entry:
+//!
+//! 9. Set, under L: make the slot's pair number odd, set both words as in 8, make it even (Release). Whoever sees one of the words sees the odd
+//!    number as well, by the word's Release and the fence of 10.
+//! 10. Look, without L: as 1 to 3, but also load the pair number before the words (Acquire; pairs with 9: both words are at least as new as the number) and
+//!     again after the fence. Unless it is the same and even, read under L.
+//!
 //! Waiting: the thread that does a slot's I/O takes the slot's own lock before it drops L; who waits drops L, takes and releases
 //! that lock, takes L again and checks everything anew. A reader that waited reads under L: no eviction can come between.
 //!
@@ -41,6 +48,7 @@ use txnkit_sync::{broken, fence_at, ord};
 
 use crate::frames::{Bank, Frames, NO_PAGE, State};
 use crate::page::PAGE_WORDS;
+use crate::stats::{Counted, SlruStats};
 use crate::{Found, PageBuf, PageStore, StoreError};
 
 /// Why a page could not be had.
@@ -98,7 +106,14 @@ pub struct Pool<S, F> {
     syncing: Mutex<bool>,
     /// As `syncing`, to be read without waiting.
     sync_failed: AtomicBool,
+    /// Figures that belong to no bank, in the order of `SlruStats`: hits without a lock, existence, flushes, truncations.
+    counts: [AtomicU64; 4],
 }
+
+const HITS: usize = 0;
+const EXISTS: usize = 1;
+const FLUSHES: usize = 2;
+const TRUNCATES: usize = 3;
 
 /// One slot by its bank and place.
 #[derive(Clone, Copy)]
@@ -148,6 +163,7 @@ impl<S, F> Pool<S, F> {
                 store,
                 syncing: Mutex::new(false),
                 sync_failed: AtomicBool::new(false),
+                counts: txnkit_sync::array_of!(AtomicU64::new(0); 4),
             }
         }
     }
@@ -198,11 +214,41 @@ impl<S, F: Frames> Pool<S, F> {
         if tag.sequence.load(Ordering::Relaxed) != before & !1 {
             return None;
         }
+        self.mark(slot);
+        Some(value)
+    }
+
+    /// The two words from `word` on as one setter left them, if their page is in this slot and nobody sets a pair. Rule 10.
+    fn look_pair(&self, slot: Slot, page: u64, word: usize) -> Option<[u64; 2]> {
+        let tag = &self.frames.tags()[slot.index];
+        let pairs = &self.frames.pairs()[slot.index];
+        // As in `look`. One sequence for both words: between two, the page could be set in another slot and come back.
+        let before = tag.sequence.load(ord!("slru.pool.look.sequence", Acquire));
+        if tag.page.load(Ordering::Relaxed) != page {
+            return None;
+        }
+        // Pairs with the Release store in `set_pair`: the words are at least as new as the number.
+        let number = pairs.load(ord!("slru.pool.look_pair.number", Acquire));
+        let words = &self.frames.words()[slot.index * PAGE_WORDS..][..PAGE_WORDS];
+        let values = [word, word + 1].map(|word| words[word].load(Ordering::Relaxed));
+        // As in `look`, and the Release store of a word in `set_pair` makes the number odd for who has seen the word.
+        fence_at!("slru.pool.look_pair.fence", Acquire);
+        if tag.sequence.load(Ordering::Relaxed) != before & !1
+            || pairs.load(Ordering::Relaxed) != number & !1
+        {
+            return None;
+        }
+        self.mark(slot);
+        Some(values)
+    }
+
+    /// Notes that the slot was used: at most one byte a pass of the clock.
+    #[inline]
+    fn mark(&self, slot: Slot) {
         let mark = &self.frames.marks()[slot.index];
         if mark.load(Ordering::Relaxed) == 0 {
             mark.store(1, Ordering::Relaxed);
         }
-        Some(value)
     }
 
     /// The word, if its page is in any slot of its bank.
@@ -241,18 +287,67 @@ impl<S: PageStore, F: Frames> Pool<S, F> {
     /// When the page has no such word, as indexing a slice does.
     #[inline]
     pub fn read(&self, page: u64, word: usize) -> Result<u64, PoolError> {
+        self.read_noting(page, word, || ())
+    }
+
+    /// As [`read`](Self::read); calls `on_hit` when no lock was needed.
+    #[inline]
+    pub(crate) fn read_noting(
+        &self,
+        page: u64,
+        word: usize,
+        on_hit: impl Fn(),
+    ) -> Result<u64, PoolError> {
         match self.hit(page, word) {
-            Some(value) => Ok(value),
-            None => self.read_slowly(page, word),
+            Some(value) => {
+                on_hit();
+                Ok(value)
+            }
+            None => self.read_slowly(page, word, on_hit),
         }
     }
 
     #[cold]
-    fn read_slowly(&self, page: u64, word: usize) -> Result<u64, PoolError> {
+    fn read_slowly(&self, page: u64, word: usize, on_hit: impl Fn()) -> Result<u64, PoolError> {
         match self.search(page, word) {
-            Some(value) => Ok(value),
+            Some(value) => {
+                on_hit();
+                Ok(value)
+            }
             None => Ok(self.hold(page)?.get(word)),
         }
+    }
+
+    /// Two neighbouring words, `word` and the one after it, as one [`Held::set_pair`] left them. Without a lock if the page is here and nobody is setting
+    /// a pair of it.
+    ///
+    /// # Errors
+    /// [`PoolError`].
+    ///
+    /// # Panics
+    /// When the page has no such words, as indexing a slice does.
+    pub fn read_pair(&self, page: u64, word: usize) -> Result<[u64; 2], PoolError> {
+        self.read_pair_noting(page, word, || ())
+    }
+
+    /// As [`read_pair`](Self::read_pair); calls `on_hit` when no lock was needed.
+    #[inline]
+    pub(crate) fn read_pair_noting(
+        &self,
+        page: u64,
+        word: usize,
+        on_hit: impl Fn(),
+    ) -> Result<[u64; 2], PoolError> {
+        let home = self.home(page);
+        let here = self.look_pair(home, page, word).or_else(|| {
+            (0..F::PLACES).find_map(|place| self.look_pair(self.slot(home.bank, place), page, word))
+        });
+        if let Some(pair) = here {
+            on_hit();
+            return Ok(pair);
+        }
+        let held = self.hold(page)?;
+        Ok([held.get(word), held.get(word + 1)])
     }
 
     /// Brings the page here if it is not, and holds it. Blocks on its bank, and on the I/O of the page or of the one it replaces.
@@ -263,11 +358,12 @@ impl<S: PageStore, F: Frames> Pool<S, F> {
     pub fn hold(&self, page: u64) -> Result<Held<'_, S, F>, PoolError> {
         // Rules 4 to 7.
         let home = self.home(page);
-        let bank = self.lock(home.bank)?;
-        if bank.states[home.place] != State::Reading
+        let mut bank = self.lock(home.bank)?;
+        if matches!(bank.states[home.place], State::Valid | State::Writing)
             && self.page_of(home) == page
             && page >= self.oldest()
         {
+            bank.stats.blks_hit += 1;
             return Ok(Held {
                 pool: self,
                 bank,
@@ -284,6 +380,10 @@ impl<S: PageStore, F: Frames> Pool<S, F> {
         home: Slot,
         page: u64,
     ) -> Result<Held<'p, S, F>, PoolError> {
+        if page == NO_PAGE {
+            return Err(PoolError::Store(StoreError::Full { page }));
+        }
+        let mut brought = false;
         loop {
             if page < self.oldest() {
                 return Err(PoolError::TooOld);
@@ -291,6 +391,8 @@ impl<S: PageStore, F: Frames> Pool<S, F> {
             bank = match self.find(home, page) {
                 Some(slot) if bank.states[slot.place] == State::Reading => self.wait(bank, slot)?,
                 Some(slot) => {
+                    // Who brought a page in has counted that.
+                    bank.stats.blks_hit += u64::from(!brought);
                     return Ok(Held {
                         pool: self,
                         bank,
@@ -298,7 +400,10 @@ impl<S: PageStore, F: Frames> Pool<S, F> {
                     });
                 }
                 None => match self.victim(&mut bank, home) {
-                    Victim::Take(slot) => self.read_in(bank, slot, page)?,
+                    Victim::Take(slot) => {
+                        brought = true;
+                        self.read_in(bank, slot, page)?
+                    }
                     Victim::WriteBack(slot) => self.write_back(bank, slot)?,
                     Victim::WaitFor(slot) => self.wait(bank, slot)?,
                 },
@@ -431,9 +536,14 @@ impl<S: PageStore, F: Frames> Pool<S, F> {
         }
         fallback.defuse();
 
-        let bank = self.end_read(slot, found.is_ok());
+        let mut bank = self.end_read(slot, found.is_ok());
         drop(io);
-        found.map(|_| bank).map_err(PoolError::Store)
+        match found {
+            Ok(Found::Page) => bank.stats.blks_read += 1,
+            Ok(Found::NeverWritten) => bank.stats.blks_zeroed += 1,
+            Err(error) => return Err(PoolError::Store(error)),
+        }
+        Ok(bank)
     }
 
     fn end_read(&self, slot: Slot, read: bool) -> BankGuard<'_> {
@@ -474,8 +584,9 @@ impl<S: PageStore, F: Frames> Pool<S, F> {
         let written = self.store.write(page, &copy, log);
         fallback.defuse();
 
-        let bank = self.end_write(slot, written.is_ok());
+        let mut bank = self.end_write(slot, written.is_ok());
         drop(io);
+        bank.stats.blks_written += u64::from(written.is_ok());
         written.map(|()| bank).map_err(PoolError::Store)
     }
 
@@ -519,6 +630,7 @@ impl<S: PageStore, F: Frames> Pool<S, F> {
     /// # Errors
     /// [`PoolError`]; what could not be written is written later.
     pub fn flush(&self) -> Result<(), PoolError> {
+        self.counts[FLUSHES].fetch_add(1, Ordering::Relaxed);
         self.each_slot(|slot| self.clean(slot))?;
         let mut failed = lock(&self.syncing)?;
         if *failed {
@@ -551,6 +663,7 @@ impl<S: PageStore, F: Frames> Pool<S, F> {
     /// [`PoolError`]; call again.
     pub fn truncate(&self, first: u64) -> Result<(), PoolError> {
         self.check_usable()?;
+        self.counts[TRUNCATES].fetch_add(1, Ordering::Relaxed);
         // First nobody brings such a page in any more (checked under the bank's lock), then those that are here go, then the store's.
         self.oldest.fetch_max(first, Ordering::Relaxed);
         self.each_slot(|slot| self.forget(slot, first))?;
@@ -566,6 +679,40 @@ impl<S: PageStore, F: Frames> Pool<S, F> {
             }
         }
         Ok(())
+    }
+
+    /// Does the store have the page? It was written then, whatever the pool holds of it: flush first to know of every page that was set. Reads the page
+    /// into a buffer of its own.
+    ///
+    /// # Errors
+    /// [`PoolError`].
+    pub fn exists(&self, page: u64) -> Result<bool, PoolError> {
+        self.check_usable()?;
+        self.counts[EXISTS].fetch_add(1, Ordering::Relaxed);
+        if page < self.oldest() {
+            return Ok(false);
+        }
+        let found = self.store.read(page, &mut PageBuf::zeroed());
+        Ok(found.map_err(PoolError::Store)? == Found::Page)
+    }
+
+    /// What happened so far. Blocks on each bank's lock in turn, so the figures are not of one instant.
+    ///
+    /// # Errors
+    /// [`PoolError::WouldBlock`], only without `std`.
+    pub fn stats(&self) -> Result<SlruStats, PoolError> {
+        let count = |at: usize| self.counts[at].load(Ordering::Relaxed);
+        let mut sum = SlruStats {
+            blks_hit: count(HITS),
+            blks_exists: count(EXISTS),
+            flushes: count(FLUSHES),
+            truncates: count(TRUNCATES),
+            ..SlruStats::NONE
+        };
+        for bank in 0..self.frames.banks().len() {
+            sum += self.lock(bank)?.stats;
+        }
+        Ok(sum)
     }
 
     fn each_slot(&self, mut f: impl FnMut(Slot) -> Result<(), PoolError>) -> Result<(), PoolError> {
@@ -624,6 +771,32 @@ impl<S: PageStore, F: Frames> Held<'_, S, F> {
         if !broken!("slru.pool.set.clean") {
             self.bank.dirty |= 1 << self.slot.place;
         }
+    }
+}
+
+impl<S: PageStore, F: Frames> Held<'_, S, F> {
+    /// Sets two neighbouring words, `word` and the one after it: [`Pool::read_pair`] finds both or neither.
+    ///
+    /// # Panics
+    /// When there are no such words.
+    pub fn set_pair(&mut self, word: usize, values: [u64; 2], log: Lsn) {
+        // Rule 9.
+        let pairs = &self.pool.frames.pairs()[self.slot.index];
+        let even = load_to_set(pairs);
+        if !broken!("slru.pool.set_pair.not-odd") {
+            // The words' own Release orders it before them.
+            pairs.store(even + 1, Ordering::Relaxed);
+        }
+        self.set(word, values[0], log);
+        self.set(word + 1, values[1], log);
+        // Pairs with the Acquire load in `look_pair`.
+        pairs.store(even + 2, ord!("slru.pool.set_pair.number", Release));
+    }
+}
+
+impl<S, F> Counted for Pool<S, F> {
+    fn add_hits(&self, hits: u64) {
+        self.counts[HITS].fetch_add(hits, Ordering::Relaxed);
     }
 }
 

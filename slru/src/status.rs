@@ -2,8 +2,8 @@
 
 use txnkit_ids::{Lsn, Xid, XidRun};
 
-use crate::StatusError;
 use crate::page::PAGE_WORDS;
+use crate::{Layout, StatusError};
 
 /// What became of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -123,7 +123,7 @@ const LOW_BITS: u64 = 0x5555_5555_5555_5555;
 /// The page that holds an id.
 #[inline]
 pub(crate) const fn page_of(xid: Xid) -> u64 {
-    xid.get() / PAGE_IDS
+    Layout::STATUS.page_of(xid)
 }
 
 /// The word on its page that holds an id.
@@ -134,7 +134,7 @@ pub(crate) const fn word_of(xid: Xid) -> usize {
 
 /// The first id on a page.
 pub(crate) const fn first_of(page: u64) -> Xid {
-    Xid::new(page.saturating_mul(PAGE_IDS))
+    Layout::STATUS.first_of(page)
 }
 
 /// An id's status in its word.

@@ -19,7 +19,7 @@ fn on_every_form(test: impl Fn(&dyn StatusStore)) {
     ));
     let dir = tempfile::tempdir().unwrap();
     test(&StatusLog::new(
-        FileStore::create(dir.path(), 0).unwrap(),
+        FileStore::create(dir.path(), slru::Layout::STATUS, 0).unwrap(),
         32,
         Xid::FIRST_NORMAL,
     ));

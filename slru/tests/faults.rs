@@ -243,7 +243,7 @@ fn no_page_is_written_before_its_log() {
 fn a_file_store_without_a_log_refuses_pages_that_need_one() {
     let dir = tempfile::tempdir().unwrap();
     let log = StatusLog::new(
-        slru::FileStore::create(dir.path(), 0).unwrap(),
+        slru::FileStore::create(dir.path(), slru::Layout::STATUS, 0).unwrap(),
         16,
         Xid::FIRST_NORMAL,
     );

@@ -8,8 +8,8 @@ use alloc::collections::BTreeMap;
 
 use common::{run, x};
 use slru::{
-    FileStore, FixedStatusLog, Lsn, MemoryStore, Status, StatusError, StatusErrorKind, StatusLog,
-    StatusStore, Xid, status_pages,
+    CommitTimestamp, CommitTimestamps, FileStore, FixedStatusLog, Layout, Lsn, MemoryStore,
+    PageStore, Parents, Status, StatusError, StatusErrorKind, StatusLog, StatusStore, Xid,
 };
 use txnkit_sync::Random;
 
@@ -165,7 +165,7 @@ fn a_log_in_files_agrees_with_the_oracle_also_when_opened_again() {
     let behind_log = |store| slru::LogFirst::new(store, |_| Ok(()));
     let mut oracle = Oracle::default();
     let mut log = StatusLog::new(
-        behind_log(FileStore::create(dir.path(), 0).unwrap()),
+        behind_log(FileStore::create(dir.path(), Layout::STATUS, 0).unwrap()),
         16,
         Xid::FIRST_NORMAL,
     );
@@ -179,7 +179,12 @@ fn a_log_in_files_agrees_with_the_oracle_also_when_opened_again() {
         oracle.oldest = cutoff * PAGE;
         log.flush().unwrap();
         let (oldest, next) = (x(oracle.oldest), x(PAGES * PAGE));
-        let store = FileStore::open(dir.path(), status_pages(oldest, next)).unwrap();
+        let store = FileStore::open(
+            dir.path(),
+            Layout::STATUS,
+            Layout::STATUS.pages(oldest, next),
+        )
+        .unwrap();
         log = StatusLog::open(behind_log(store), 16, oldest, next).unwrap();
     }
     check_all(&log, &oracle);
@@ -222,4 +227,166 @@ fn the_baselines_agree_with_the_oracle() {
         9,
         History::<_, LockOfToday>::new(MemoryStore::new(), 5, first)
     );
+}
+
+/// Ids in clumps round the boundaries of pages that hold so many.
+fn clumped(random: &mut Random, page: u64, first: u64, last: u64) -> u64 {
+    let id = first + random.below(last - first + 1);
+    let id = match random.below(3) {
+        0 => id,
+        1 => id - id % page + random.below(4),
+        _ => id - id % page + page - 1 - random.below(4),
+    };
+    id.clamp(first, last)
+}
+
+/// A history of parents from `first` on: set, looked up, followed up, forgotten.
+fn parents_agree<S: PageStore>(
+    random: &mut Random,
+    first: u64,
+    mut parents: Parents<S>,
+    mut reopen: impl FnMut(Parents<S>, u64, u64) -> Parents<S>,
+) {
+    const IDS: u64 = 60 * 2048;
+    let mut oracle = BTreeMap::new();
+    let mut oldest = first;
+    for step in 0..12_000 {
+        let child = clumped(random, 2048, first, first + IDS);
+        let parent = clumped(random, 2048, first, first + IDS);
+        let too_old = child / 2048 < oldest / 2048;
+        match random.below(3) {
+            0 if too_old || x(child).is_special() => {}
+            0 => {
+                let recorded = oracle.get(&child).copied();
+                let allowed = parent < child
+                    && !x(parent).is_special()
+                    && recorded.is_none_or(|recorded| recorded == parent);
+                let result = parents.set(x(child), x(parent));
+                assert_eq!(result.is_ok(), allowed, "{child} of {parent}: {result:?}");
+                if allowed {
+                    oracle.insert(child, parent);
+                }
+            }
+            1 if too_old => {
+                let error = parents.parent(x(child)).unwrap_err();
+                assert!(matches!(error.kind(), StatusErrorKind::TooOld { .. }));
+            }
+            1 => assert_eq!(
+                parents.parent(x(child)),
+                Ok(oracle.get(&child).copied().map(x)),
+                "{child}"
+            ),
+            _ => {
+                let mut top = child;
+                while top >= oldest {
+                    match oracle.get(&top) {
+                        Some(&parent) => top = parent,
+                        None => break,
+                    }
+                }
+                assert_eq!(parents.topmost(x(child), x(oldest)), Ok(x(top)), "{child}");
+            }
+        }
+        if step % 3000 == 2999 {
+            // The last page has to be there for opening again.
+            let last = first + IDS;
+            parents.set(x(last), x(last - 1)).ok();
+            oracle.entry(last).or_insert(last - 1);
+            oldest += random.below(9 * 2048);
+            parents.truncate(x(oldest)).unwrap();
+            parents = reopen(parents, oldest, last + 1);
+        }
+    }
+}
+
+#[test]
+fn parents_agree_with_the_oracle() {
+    for (seed, first) in [(20, 3), (21, (1 << 32) - 30 * 2048)] {
+        let parents = Parents::new(MemoryStore::new(), 16, x(first));
+        parents_agree(&mut Random::new(seed), first, parents, |same, _, _| same);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let first = (7 << 32) - 20 * 2048;
+    let page = Layout::PARENTS.page_of(x(first));
+    let store = FileStore::create(dir.path(), Layout::PARENTS, page).unwrap();
+    let parents = Parents::new(store, 16, x(first));
+    parents_agree(&mut Random::new(22), first, parents, |old, oldest, next| {
+        old.flush().unwrap();
+        let pages = Layout::PARENTS.pages(x(oldest), x(next));
+        let store = FileStore::open(dir.path(), Layout::PARENTS, pages).unwrap();
+        Parents::open(store, 16, x(oldest), x(next)).unwrap()
+    });
+}
+
+/// A history of timestamps from `first` on: set with children, looked up, forgotten.
+fn timestamps_agree<S: PageStore>(
+    random: &mut Random,
+    first: u64,
+    mut log: CommitTimestamps<S>,
+    mut reopen: impl FnMut(CommitTimestamps<S>) -> CommitTimestamps<S>,
+) {
+    const IDS: u64 = 70 * 819;
+    let mut oracle = BTreeMap::new();
+    let mut oldest = first;
+    let mut last = None;
+    for step in 0..12_000 {
+        let xid = clumped(random, 819, first, first + IDS);
+        let at = CommitTimestamp {
+            micros: random.next() as i64,
+            origin: random.next() as u16,
+        };
+        if random.below(2) == 0 {
+            let children: Vec<_> = (0..random.below(3))
+                .filter_map(|_| {
+                    let first = clumped(random, 819, xid, first + IDS);
+                    slru::XidRun::new(x(first), 1 + random.below(5) as u32).ok()
+                })
+                .collect();
+            let result = log.set(x(xid), &children, at, Lsn::INVALID);
+            let allowed = xid >= oldest && !x(xid).is_special();
+            assert_eq!(result.is_ok(), allowed, "{xid} {children:?}: {result:?}");
+            if allowed {
+                oracle.insert(xid, at);
+                oracle.extend(
+                    children
+                        .iter()
+                        .flat_map(|run| run.iter())
+                        .map(|child| (child.get(), at)),
+                );
+                last = Some(xid);
+            }
+        } else if x(xid).low32().get() != 0 {
+            let wanted = oracle.get(&xid).copied().filter(|_| xid >= oldest);
+            assert_eq!(log.get(x(xid)), Ok(wanted), "{xid}");
+        }
+        let latest = log.latest().unwrap();
+        let wanted = last.filter(|&xid| xid >= oldest);
+        assert_eq!(latest, wanted.map(|xid| (x(xid), oracle[&xid])));
+        if step % 3000 == 2999 {
+            oldest += random.below(9 * 819);
+            log.advance_oldest(x(oldest)).unwrap();
+            log = reopen(log);
+            last = log.latest().unwrap().map(|(xid, _)| xid.get());
+        }
+    }
+}
+
+#[test]
+fn timestamps_agree_with_the_oracle() {
+    for (seed, first) in [(30, 3), (31, (1 << 32) - 30 * 819)] {
+        let log = CommitTimestamps::new(MemoryStore::new(), 16, x(first));
+        timestamps_agree(&mut Random::new(seed), first, log, |same| same);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let first = (7 << 32) - 20 * 819;
+    let page = Layout::TIMESTAMPS.page_of(x(first));
+    let store = FileStore::create(dir.path(), Layout::TIMESTAMPS, page).unwrap();
+    let log = CommitTimestamps::new(store, 16, x(first));
+    timestamps_agree(&mut Random::new(32), first, log, |old| {
+        old.flush().unwrap();
+        let (oldest, next) = (old.oldest(), x(old.newest().get() + 1));
+        let pages = Layout::TIMESTAMPS.pages(oldest, next);
+        let store = FileStore::open(dir.path(), Layout::TIMESTAMPS, pages).unwrap();
+        CommitTimestamps::open(store, 16, oldest, next).unwrap()
+    });
 }

@@ -1,7 +1,9 @@
 //! Parents of sub-transactions.
 #![cfg(not(any(txnkit_model = "loom", txnkit_model = "shuttle")))]
 
-use slru::{MemoryStore, Parents, StatusErrorKind, Xid};
+use std::fs;
+
+use slru::{FileStore, FixedParents, Layout, MemoryStore, NoStore, Parents, StatusErrorKind, Xid};
 
 fn id(number: u64) -> Xid {
     Xid::new(number)
@@ -82,4 +84,129 @@ fn old_parents_are_forgotten_by_the_page() {
     assert!(parents.parent(id(4000)).is_err(), "it does not go back");
     parents.truncate(id(1 << 40)).unwrap();
     assert_eq!(parents.parent(id(9999)).unwrap(), Some(id(4)));
+}
+
+#[test]
+fn what_cannot_be_a_child_is_refused() {
+    let parents = Parents::new(MemoryStore::new(), 16, id(3));
+    for special in [1 << 32, (1 << 32) + 2] {
+        let error = parents.set(id(special), id(special - 9)).unwrap_err();
+        let expected = StatusErrorKind::Special { xid: id(special) };
+        assert_eq!(error.kind(), &expected);
+    }
+    let far = (1 << 31) + 4096;
+    let error = parents.set(id(far), id(far - 1)).unwrap_err();
+    assert!(matches!(error.kind(), StatusErrorKind::Future { .. }));
+    // Nothing was extended.
+    assert_eq!(parents.parent(id(5000)), Ok(None));
+    parents.truncate(id(far)).unwrap();
+    assert_eq!(parents.parent(id(100)), Ok(None));
+}
+
+#[test]
+fn in_place_and_without_a_store() {
+    static PARENTS: FixedParents<NoStore, 2> = FixedParents::new_fixed(NoStore, Xid::FIRST_NORMAL);
+    PARENTS.set(id(9), id(8)).unwrap();
+    assert_eq!(PARENTS.topmost(id(9), id(3)), Ok(id(8)));
+}
+
+#[test]
+fn every_parent_is_where_postgresql_keeps_it() {
+    let low = u64::from(u32::MAX);
+    for (child, file, byte) in [
+        (2047, "0000", 8188),
+        (2048, "0000", 8192),
+        (65_536, "0001", 0),
+        (low, "FFFF", 262_140),
+        ((3 << 32) + low, "FFFF", 262_140),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Layout::PARENTS.page_of(id(child));
+        let store = FileStore::create(dir.path(), Layout::PARENTS, first).unwrap();
+        let parents = Parents::new(store, 16, id(child));
+        parents.set(id(child), id(child - 5)).unwrap();
+        parents.flush().unwrap();
+        let bytes = fs::read(dir.path().join(file)).unwrap();
+        let wanted = ((child - 5) as u32).to_le_bytes();
+        assert_eq!(bytes[byte..byte + 4], wanted, "{child}");
+        let others = bytes[..byte].iter().chain(&bytes[byte + 4..]);
+        assert!(others.copied().all(|b| b == 0), "{child}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}
+
+/// A start begins with what may still run, whatever a life before has left; the folder may be empty.
+#[test]
+fn nothing_survives_a_restart_and_no_file_is_needed() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["0000", "0003", "FFFF"] {
+        fs::write(dir.path().join(name), vec![1; 262_144]).unwrap();
+    }
+    let (oldest, next) = (id(30_000), id(32_766));
+    let first = Layout::PARENTS.page_of(oldest);
+    let store = FileStore::create_anew(dir.path(), Layout::PARENTS, first).unwrap();
+    let parents = Parents::open(store, 16, oldest, next).unwrap();
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    assert_eq!(parents.parent(id(32_765)), Ok(None));
+    assert_eq!(parents.topmost(id(29_000), oldest), Ok(id(29_000)));
+    // From page to page, and from file to file.
+    for child in 30_001..140_000 {
+        parents.set(id(child), id(child - 1)).unwrap();
+    }
+    assert_eq!(parents.topmost(id(139_999), oldest), Ok(id(30_000)));
+    let too_early = Parents::open(MemoryStore::new(), 16, next, oldest).unwrap_err();
+    assert_eq!(
+        too_early.kind(),
+        &StatusErrorKind::Backwards {
+            oldest: next,
+            next: oldest
+        }
+    );
+}
+
+#[test]
+fn files_go_when_all_their_pages_precede() {
+    let dir = tempfile::tempdir().unwrap();
+    let end = 1_u64 << 32;
+    let first = id(end - 100_000);
+    let page = Layout::PARENTS.page_of(first);
+    let store = FileStore::create(dir.path(), Layout::PARENTS, page).unwrap();
+    let parents = Parents::new(store, 16, first);
+    for child in (end - 99_999..end + 100_000).filter(|&child| !id(child).is_special()) {
+        parents
+            .set(id(child), id(child).previous().unwrap())
+            .unwrap();
+    }
+    parents.flush().unwrap();
+    let names = || {
+        let mut names: Vec<_> = fs::read_dir(dir.path())
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(), ["0000", "0001", "FFFE", "FFFF"]);
+    for (oldest, left) in [
+        (end - 65_537, vec!["0000", "0001", "FFFE", "FFFF"]),
+        (end - 65_536, vec!["0000", "0001", "FFFF"]),
+        (end - 1, vec!["0000", "0001", "FFFF"]),
+        (end + 3, vec!["0000", "0001"]),
+        (end + 65_535, vec!["0000", "0001"]),
+        (end + 65_536, vec!["0001"]),
+    ] {
+        parents.truncate(id(oldest)).unwrap();
+        assert_eq!(names(), left, "{oldest}");
+        let child = end + 99_999;
+        let top = if oldest > end - 65_537 {
+            oldest
+        } else {
+            end - 65_537
+        };
+        let top = parents.topmost(id(child), id(top + 1)).unwrap();
+        assert!(
+            top <= id(oldest + 1) && top >= id(oldest).previous().unwrap(),
+            "{top}"
+        );
+    }
 }

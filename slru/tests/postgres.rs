@@ -7,8 +7,8 @@ use std::path::Path;
 
 use common::{store_error, x};
 use slru::{
-    FileStore, Lsn, PageStore, Status, StatusErrorKind, StatusLog, StatusStore, StoreError, Xid,
-    status_pages,
+    FileStore, Layout, Lsn, PageStore, Status, StatusErrorKind, StatusLog, StatusStore, StoreError,
+    Xid,
 };
 
 /// Copies, so that nothing can touch the fixture itself.
@@ -21,7 +21,7 @@ fn fixture() -> (tempfile::TempDir, serde_json::Value) {
 }
 
 fn open(dir: &Path, oldest: Xid, next: Xid) -> StatusLog<FileStore> {
-    let store = FileStore::open(dir, status_pages(oldest, next)).unwrap();
+    let store = FileStore::open(dir, Layout::STATUS, Layout::STATUS.pages(oldest, next)).unwrap();
     StatusLog::open(store, 16, oldest, next).unwrap()
 }
 
@@ -41,7 +41,12 @@ fn every_status_is_where_postgresql_keeps_it() {
     for (number, file, byte, shift) in places {
         let xid = x(number);
         let dir = tempfile::tempdir().unwrap();
-        let store = FileStore::create(dir.path(), status_pages(xid, xid).start).unwrap();
+        let store = FileStore::create(
+            dir.path(),
+            Layout::STATUS,
+            Layout::STATUS.pages(xid, xid).start,
+        )
+        .unwrap();
         let log = StatusLog::new(store, 16, xid);
         log.set(xid, Status::Aborted, Lsn::INVALID).unwrap();
         log.flush().unwrap();
@@ -203,7 +208,12 @@ fn a_missing_file_is_an_error_unless_the_ids_are_out_of_range() {
     let oldest = x((1 << 32) + 3_586_221_075);
     let dir = tempfile::tempdir().unwrap();
     // 2^32 ids apart are too many for files that count to 2^32.
-    let error = FileStore::open(dir.path(), status_pages(oldest, next)).unwrap_err();
+    let error = FileStore::open(
+        dir.path(),
+        Layout::STATUS,
+        Layout::STATUS.pages(oldest, next),
+    )
+    .unwrap_err();
     assert!(matches!(error, StoreError::TooFar { limit: 65_536, .. }));
 
     let oldest = x((2 << 32) + 3_586_221_075);
@@ -237,7 +247,7 @@ fn a_missing_file_is_an_error_unless_the_ids_are_out_of_range() {
 fn truncation_removes_a_file_only_when_all_its_pages_precede() {
     let dir = tempfile::tempdir().unwrap();
     let log = StatusLog::new(
-        FileStore::create(dir.path(), 0).unwrap(),
+        FileStore::create(dir.path(), Layout::STATUS, 0).unwrap(),
         16,
         Xid::FIRST_NORMAL,
     );
@@ -269,7 +279,12 @@ fn truncation_removes_a_file_only_when_all_its_pages_precede() {
 fn names_go_round_with_the_low_half() {
     let dir = tempfile::tempdir().unwrap();
     let first = x((1 << 32) - 32_768);
-    let store = FileStore::create(dir.path(), status_pages(first, first).start).unwrap();
+    let store = FileStore::create(
+        dir.path(),
+        Layout::STATUS,
+        Layout::STATUS.pages(first, first).start,
+    )
+    .unwrap();
     let log = StatusLog::new(store, 16, first);
     log.set(x((1 << 32) - 1), Status::Committed, Lsn::INVALID)
         .unwrap();
@@ -314,18 +329,21 @@ fn a_directory_with_segments_is_not_begun_anew() {
     let wanted = StoreError::NotEmpty {
         file: dir.path().join("0000"),
     };
-    assert_eq!(FileStore::create(dir.path(), 0).unwrap_err(), wanted);
+    assert_eq!(
+        FileStore::create(dir.path(), Layout::STATUS, 0).unwrap_err(),
+        wanted
+    );
     // Other names are nobody's.
     fs::remove_file(dir.path().join("0000")).unwrap();
     for other in ["0ABC.tmp", "012G", "1", "abcd", "0000000"] {
         fs::write(dir.path().join(other), "").unwrap();
     }
-    FileStore::create(dir.path(), 0).unwrap();
+    FileStore::create(dir.path(), Layout::STATUS, 0).unwrap();
     for segment in ["FFFF", "10000", "0001F"] {
         fs::write(dir.path().join(segment), "").unwrap();
         assert!(
             matches!(
-                FileStore::create(dir.path(), 0),
+                FileStore::create(dir.path(), Layout::STATUS, 0),
                 Err(StoreError::NotEmpty { .. })
             ),
             "{segment}"
@@ -337,7 +355,7 @@ fn a_directory_with_segments_is_not_begun_anew() {
 #[test]
 fn a_directory_that_is_not_there_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
-    let error = FileStore::open(dir.path().join("pg_xact"), 0..1).unwrap_err();
+    let error = FileStore::open(dir.path().join("pg_xact"), Layout::STATUS, 0..1).unwrap_err();
     assert!(
         matches!(
             error,
@@ -354,7 +372,7 @@ fn a_directory_that_is_not_there_is_an_error() {
 #[test]
 fn a_late_write_does_not_bring_a_removed_file_back() {
     let dir = tempfile::tempdir().unwrap();
-    let store = FileStore::create(dir.path(), 0).unwrap();
+    let store = FileStore::create(dir.path(), Layout::STATUS, 0).unwrap();
     store.truncate(64).unwrap();
     let error = store
         .write(63, &slru::PageBuf::zeroed(), Lsn::INVALID)
@@ -367,4 +385,75 @@ fn a_late_write_does_not_bring_a_removed_file_back() {
         }
     );
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+/// A file that holds more than the control file says: another life's, which PostgreSQL covers with zeros as it goes.
+#[test]
+fn what_lies_beyond_the_last_page_never_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    for segment in ["0000", "0001", "0003"] {
+        fs::write(dir.path().join(segment), vec![0x55; 262_144]).unwrap();
+    }
+    let log = open(dir.path(), x(3), x(5));
+    assert_eq!(log.get(x(32_768)), Ok(Status::InProgress));
+    // Page 1 is skipped, and then all of the second file and the beginning of the fourth.
+    for page in [2, 100] {
+        log.set(x(page * 32_768 + 9), Status::Aborted, Lsn::INVALID)
+            .unwrap();
+        log.flush().unwrap();
+    }
+    let log = open(dir.path(), x(3), x(101 * 32_768));
+    assert_eq!(log.get(x(4)), Ok(Status::Committed));
+    for page in 1..101 {
+        for place in [8, 9, 10, 32_767] {
+            let aborted = place == 9 && (page == 2 || page == 100);
+            let wanted = if aborted {
+                Status::Aborted
+            } else {
+                Status::InProgress
+            };
+            assert_eq!(log.get(x(page * 32_768 + place)), Ok(wanted), "page {page}");
+        }
+    }
+}
+
+#[test]
+fn truncation_removes_what_a_crash_left_and_nothing_that_may_be_in_use() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = 10 * 1_048_576;
+    let left = ["0000", "0001", "0009", "0F00"];
+    let kept = [
+        "000A", "000B", "012G", "0700", "0ABC.tmp", "1", "10000", "abcd",
+    ];
+    for name in left.iter().chain(&kept) {
+        fs::write(dir.path().join(name), vec![0x55; 262_144]).unwrap();
+    }
+    let log = open(dir.path(), x(first), x(first + 40 * 32_768));
+    log.truncate(x(first + 5 * 32_768)).unwrap();
+    let mut names: Vec<_> = fs::read_dir(dir.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, kept);
+    assert_eq!(
+        log.get(x(first + 39 * 32_768 + 1)),
+        Ok(Status::Committed),
+        "the file is still read"
+    );
+}
+
+#[test]
+fn what_means_nothing_any_more_is_begun_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["0000", "FFFF", "0ABC.tmp"] {
+        fs::write(dir.path().join(name), vec![0x55; 8192]).unwrap();
+    }
+    let store = FileStore::create_anew(dir.path(), Layout::STATUS, 0).unwrap();
+    let log = StatusLog::new(store, 16, Xid::FIRST_NORMAL);
+    assert_eq!(log.get(x(4)), Ok(Status::InProgress));
+    log.set(x(5), Status::Aborted, Lsn::INVALID).unwrap();
+    log.flush().unwrap();
+    assert_eq!(fs::read(dir.path().join("0000")).unwrap()[1], 2 << 2);
+    assert!(!dir.path().join("FFFF").exists() && dir.path().join("0ABC.tmp").exists());
 }

@@ -173,7 +173,7 @@ fn a_tree_is_seen_committed_whole_or_not_at_all(log: &impl StatusStore) {
 fn truncation_never_shows_a_reader_anything_but_the_status_or_too_old() {
     const PAGES: u64 = 60;
     let dir = tempfile::tempdir().unwrap();
-    let store = slru::FileStore::create(dir.path(), 0).unwrap();
+    let store = slru::FileStore::create(dir.path(), slru::Layout::STATUS, 0).unwrap();
     let log = StatusLog::new(store, 16, Xid::FIRST_NORMAL);
     for page in 0..PAGES {
         log.set(x(page * PAGE + 9), Status::Committed, NO_LOG)
