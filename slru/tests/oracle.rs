@@ -303,19 +303,29 @@ fn parents_agree<S: PageStore>(
 fn parents_agree_with_the_oracle() {
     for (seed, first) in [(20, 3), (21, (1 << 32) - 30 * 2048)] {
         let parents = Parents::new(MemoryStore::new(), 16, x(first));
-        parents_agree(&mut Random::new(seed), first, parents, |same, _, _| same);
+        parents_agree(
+            &mut Random::seeded_with(seed),
+            first,
+            parents,
+            |same, _, _| same,
+        );
     }
     let dir = tempfile::tempdir().unwrap();
     let first = (7 << 32) - 20 * 2048;
     let page = Layout::PARENTS.page_of(x(first));
     let store = FileStore::create(dir.path(), Layout::PARENTS, page).unwrap();
     let parents = Parents::new(store, 16, x(first));
-    parents_agree(&mut Random::new(22), first, parents, |old, oldest, next| {
-        old.flush().unwrap();
-        let pages = Layout::PARENTS.pages(x(oldest), x(next));
-        let store = FileStore::open(dir.path(), Layout::PARENTS, pages).unwrap();
-        Parents::open(store, 16, x(oldest), x(next)).unwrap()
-    });
+    parents_agree(
+        &mut Random::seeded_with(22),
+        first,
+        parents,
+        |old, oldest, next| {
+            old.flush().unwrap();
+            let pages = Layout::PARENTS.pages(x(oldest), x(next));
+            let store = FileStore::open(dir.path(), Layout::PARENTS, pages).unwrap();
+            Parents::open(store, 16, x(oldest), x(next)).unwrap()
+        },
+    );
 }
 
 /// A history of timestamps from `first` on: set with children, looked up, forgotten.
@@ -375,14 +385,14 @@ fn timestamps_agree<S: PageStore>(
 fn timestamps_agree_with_the_oracle() {
     for (seed, first) in [(30, 3), (31, (1 << 32) - 30 * 819)] {
         let log = CommitTimestamps::new(MemoryStore::new(), 16, x(first));
-        timestamps_agree(&mut Random::new(seed), first, log, |same| same);
+        timestamps_agree(&mut Random::seeded_with(seed), first, log, |same| same);
     }
     let dir = tempfile::tempdir().unwrap();
     let first = (7 << 32) - 20 * 819;
     let page = Layout::TIMESTAMPS.page_of(x(first));
     let store = FileStore::create(dir.path(), Layout::TIMESTAMPS, page).unwrap();
     let log = CommitTimestamps::new(store, 16, x(first));
-    timestamps_agree(&mut Random::new(32), first, log, |old| {
+    timestamps_agree(&mut Random::seeded_with(32), first, log, |old| {
         old.flush().unwrap();
         let (oldest, next) = (old.oldest(), x(old.newest().get() + 1));
         let pages = Layout::TIMESTAMPS.pages(oldest, next);

@@ -5,12 +5,13 @@ mod common;
 use std::fs;
 use std::thread;
 
-use common::{FAULT, FaultyStore, Random, run, store_error, x};
+use common::{FAULT, FaultyStore, run, store_error, x};
 use core::sync::atomic::{AtomicBool, Ordering};
 use slru::{
     CommitTimestamp, CommitTimestamps, FileStore, FixedCommitTimestamps, Layout, Lsn, MemoryStore,
     NoStore, StatusErrorKind, StoreError, Xid,
 };
+use txnkit_sync::Random;
 
 const PAGE: u64 = 819;
 const NO_LOG: Lsn = Lsn::INVALID;
@@ -289,7 +290,7 @@ fn no_entry_is_ever_seen_torn() {
             .map(|me| {
                 let (done, log) = (&done, &log);
                 scope.spawn(move || {
-                    let mut random = Random::new(400 + me);
+                    let mut random = Random::seeded_with(400 + me);
                     let mut seen = 0_u64;
                     while !done.load(Ordering::SeqCst) {
                         // Half of the looks go where the setters are busiest.
@@ -311,7 +312,7 @@ fn no_entry_is_ever_seen_torn() {
             .map(|me| {
                 let log = &log;
                 scope.spawn(move || {
-                    let mut random = Random::new(500 + me);
+                    let mut random = Random::seeded_with(500 + me);
                     for step in 0..STEPS {
                         let near = 3 + random.below(8) * 2 + me;
                         let far = (3 + random.below(ids / 2 - 3)) * 2 + me;
@@ -357,7 +358,7 @@ fn truncation_never_shows_a_reader_anything_but_the_timestamp_or_none() {
             done.store(true, Ordering::SeqCst);
         });
         scope.spawn(|| {
-            let mut random = Random::new(600);
+            let mut random = Random::seeded_with(600);
             while !done.load(Ordering::SeqCst) {
                 let xid = random.below(PAGES) * PAGE + 9;
                 let before = log.oldest();
