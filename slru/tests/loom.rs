@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use loom::thread;
 use slru::{
-    Found, Lsn, PAGE_BYTES, PageBuf, PageStore, Status, StatusLog, StatusStore, StoreError, Xid,
-    XidRun,
+    CommitTimestamp, CommitTimestamps, Found, Lsn, PAGE_BYTES, PageBuf, PageStore, Status,
+    StatusLog, StatusStore, StoreError, Xid, XidRun,
 };
 use txnkit_sync::model::{Histogram, assert_breaks, check};
 
@@ -352,5 +352,149 @@ fn every_step_of_a_tree_is_needed() {
             "slru.pool.set.word",
             "slru.pool.look.fence",
         ],
+    );
+}
+
+/// An entry that tells by itself whether it is whole: both of its words say the same.
+const fn entry(n: u16) -> CommitTimestamp {
+    let n64 = n as i64;
+    CommitTimestamp {
+        micros: n64 << 48 | n64 << 32 | n64 << 16 | n64,
+        origin: n,
+    }
+}
+
+type Timestamps = CommitTimestamps<Arc<Store>>;
+
+/// As `small`, of timestamps: a page holds one entry, so pages are ids.
+fn small_timestamps() -> Arc<Timestamps> {
+    let log = CommitTimestamps::open(Arc::new(Store::default()), 1, x(4), x(8)).unwrap();
+    // The latest page, 8, sits in the one place; 4, 5, 6 and 7 have to share the other.
+    log.set(x(8), &[], entry(8), Lsn::INVALID).unwrap();
+    Arc::new(log)
+}
+
+static PAIRS: Histogram = Histogram::new();
+
+/// A reader without a lock beside a setter of the same entry.
+#[test]
+fn a_timestamp_is_seen_whole() {
+    check(|| {
+        let log = small_timestamps();
+        log.set(x(5), &[], entry(1), Lsn::INVALID).unwrap();
+        let setter = {
+            let log = Arc::clone(&log);
+            thread::spawn(move || {
+                log.set(x(5), &[], entry(2), Lsn::INVALID).unwrap();
+            })
+        };
+        let reader = thread::spawn(move || {
+            let counted = log.reader();
+            let found = counted.get(x(5)).unwrap().unwrap();
+            assert!(found == entry(1) || found == entry(2), "torn: {found:?}");
+            let how = ["under the lock", "without a lock"][counted.hits() as usize];
+            PAIRS.count(format!("{} {how}", found.origin));
+        });
+        setter.join().unwrap();
+        reader.join().unwrap();
+    });
+    PAIRS.assert_seen(&["1 without a lock", "2 without a lock", "2 under the lock"]);
+}
+
+#[test]
+fn every_step_of_a_pair_is_needed() {
+    assert_breaks(
+        "a_timestamp_is_seen_whole",
+        &[
+            "slru.pool.set_pair.not-odd",
+            "slru.pool.set_pair.number",
+            "slru.pool.look_pair.number",
+            "slru.pool.look_pair.fence",
+            "slru.pool.set.word",
+        ],
+    );
+}
+
+static EVICTED: Histogram = Histogram::new();
+
+/// A reader without a lock beside evictions, between which the entry is set: its page leaves, comes back and is set.
+#[test]
+fn a_timestamp_is_seen_whole_while_its_page_comes_and_goes() {
+    check(|| {
+        let store = Store::default();
+        let mut page = PageBuf::zeroed();
+        page.bytes_mut()[..8].copy_from_slice(&entry(1).micros.to_le_bytes());
+        page.bytes_mut()[8..10].copy_from_slice(&entry(1).origin.to_le_bytes());
+        store.pages.lock().unwrap().insert(4, page);
+        let log = CommitTimestamps::open(Arc::new(store), 1, x(4), x(8)).unwrap();
+        let log = Arc::new(log);
+        // The latest page sits in the one place; 4 and 6 have to share the other.
+        log.set(x(8), &[], entry(8), Lsn::INVALID).unwrap();
+        log.get(x(4)).unwrap();
+        let evictor = {
+            let log = Arc::clone(&log);
+            thread::spawn(move || {
+                assert_eq!(log.get(x(6)), Ok(None));
+                log.set(x(4), &[], entry(2), Lsn::INVALID).unwrap();
+            })
+        };
+        let reader = thread::spawn(move || {
+            let counted = log.reader();
+            let found = counted.get(x(4)).unwrap().unwrap();
+            assert!(found == entry(1) || found == entry(2), "torn: {found:?}");
+            let how = ["under the lock", "without a lock"][counted.hits() as usize];
+            EVICTED.count(format!("{} {how}", found.origin));
+        });
+        evictor.join().unwrap();
+        reader.join().unwrap();
+    });
+    EVICTED.assert_seen(&["1 without a lock", "2 without a lock", "2 under the lock"]);
+}
+
+#[test]
+fn every_step_of_a_pair_beside_an_eviction_is_needed() {
+    assert_breaks(
+        "a_timestamp_is_seen_whole_while_its_page_comes_and_goes",
+        &[
+            "slru.pool.look.sequence",
+            "slru.pool.look_pair.fence",
+            "slru.pool.retire.fence",
+            "slru.pool.publish.sequence",
+        ],
+    );
+}
+
+static LATEST: Histogram = Histogram::new();
+
+/// Who is told the last transaction finds its timestamp: the entry, and the id within the range.
+#[test]
+fn the_latest_transaction_has_its_timestamp() {
+    check(|| {
+        let log = CommitTimestamps::new(Arc::new(Store::default()), 1, x(4));
+        let log = Arc::new(log);
+        log.set(x(4), &[], entry(4), Lsn::INVALID).unwrap();
+        let setter = {
+            let log = Arc::clone(&log);
+            thread::spawn(move || log.set(x(5), &[], entry(5), Lsn::INVALID).unwrap())
+        };
+        let reader = thread::spawn(move || {
+            let (xid, at) = log
+                .latest()
+                .unwrap()
+                .expect("every id told has a timestamp");
+            assert_eq!(at, entry(xid.get() as u16));
+            LATEST.count(xid);
+        });
+        setter.join().unwrap();
+        reader.join().unwrap();
+    });
+    LATEST.assert_seen(&["4", "5"]);
+}
+
+#[test]
+fn both_orderings_of_the_latest_transaction_are_needed() {
+    assert_breaks(
+        "the_latest_transaction_has_its_timestamp",
+        &["slru.timestamps.latest", "slru.timestamps.set"],
     );
 }
