@@ -19,6 +19,8 @@ pub(super) struct Ends<S> {
     pub(super) oldest: AtomicU64,
     pub(super) latest: AtomicU64,
     sync_failed: AtomicBool,
+    /// Held during a sync, so that none that succeeds hides one that failed.
+    syncing: Mutex<(), ParkMutex>,
 }
 
 impl<S: PageStore> Ends<S> {
@@ -28,6 +30,7 @@ impl<S: PageStore> Ends<S> {
             oldest: AtomicU64::new(oldest),
             latest: AtomicU64::new(latest),
             sync_failed: AtomicBool::new(false),
+            syncing: Mutex::new(()),
         }
     }
 
@@ -39,10 +42,13 @@ impl<S: PageStore> Ends<S> {
     }
 
     pub(super) fn sync(&self) -> Result<(), PoolError> {
+        let _syncing = self.syncing.lock();
         self.check_usable()?;
-        let synced = self.store.sync();
-        self.sync_failed.store(synced.is_err(), Ordering::Relaxed);
-        synced.map_err(PoolError::Store)
+        self.store.sync().map_err(|error| {
+            // For good: nobody knows what the store holds.
+            self.sync_failed.store(true, Ordering::Relaxed);
+            PoolError::Store(error)
+        })
     }
 }
 
@@ -317,7 +323,10 @@ impl<L: RawRwLock> Buffers<L> {
     pub(super) fn log_of(&self, page: u64) -> Lsn {
         let state = self.state.read();
         match state.find(page) {
-            Some(at) if state.buffers[at].dirty => state.buffers[at].log,
+            // Until it is written the store has nothing of it.
+            Some(at) if state.buffers[at].dirty || state.buffers[at].io == Io::Writing => {
+                state.buffers[at].log
+            }
             _ => Lsn::INVALID,
         }
     }
