@@ -3,7 +3,9 @@
 use core::fmt;
 
 use slru::PoolError;
-use txnkit_ids::MultiXactId;
+use txnkit_ids::{MultiXactId, Xid};
+
+use crate::sets::Kept;
 
 /// A set could not be made, found or read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,10 +46,25 @@ pub enum MultiXactError {
     Empty,
     /// A set has at most one member that changes the row. The caller's order of events is wrong.
     TwoUpdaters,
-    /// A member's id is special, or so far from the others that 32 bits cannot tell them apart.
+    /// A member's id is special: no transaction has it.
     BadMember {
         /// The member's id.
-        xid: txnkit_ids::Xid,
+        xid: Xid,
+    },
+    /// A member's id is 2^31 or more away from another one in a set that is kept, or in the same set: 32 bits, which are stored of each, could not tell
+    /// which it is. Truncate old sets, or check where the id came from. Nothing was made.
+    MemberTooFar {
+        /// The member's id.
+        xid: Xid,
+        /// The oldest id of kept sets' members, or an older one.
+        oldest: Xid,
+        /// The newest one.
+        newest: Xid,
+    },
+    /// What was said to be kept ends before it begins.
+    Backwards {
+        /// What was said.
+        kept: Kept,
     },
     /// So many members would not fit into what is left of member space: truncate old sets. Nothing was made.
     MembersExhausted {
@@ -96,6 +113,19 @@ impl fmt::Display for MultiXactError {
             Self::BadMember { xid } => {
                 write!(f, "transaction {xid} cannot be a member of a lock set")
             }
+            Self::MemberTooFar {
+                xid,
+                oldest,
+                newest,
+            } => write!(
+                f,
+                "transaction {xid} cannot be a member of a lock set: the sets that are kept have members from {oldest} to {newest}, and all must be less than 2^31 apart; truncate old sets, or check where the id came from"
+            ),
+            Self::Backwards { kept } => write!(
+                f,
+                "lock sets {} to {} with members from {} to {} end before they begin; check what the control file says",
+                kept.ids.start, kept.ids.end, kept.xids.start, kept.xids.end
+            ),
             Self::MembersExhausted { asked, left } => write!(
                 f,
                 "a lock set with {asked} members cannot be made: only {left} more members fit; truncate old sets"

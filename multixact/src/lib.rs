@@ -13,6 +13,8 @@ pub mod baseline;
 mod cache;
 #[cfg(feature = "alloc")]
 mod error;
+#[cfg(feature = "std")]
+mod files;
 pub mod layout;
 mod mode;
 #[cfg(feature = "alloc")]
@@ -27,9 +29,14 @@ pub mod oldest;
 mod sets;
 #[cfg(feature = "alloc")]
 mod traits;
+#[cfg(feature = "alloc")]
+mod xids;
 
 #[cfg(feature = "alloc")]
-pub use slru::{MemoryStore, PageStore, PoolError};
+#[cfg(feature = "std")]
+pub use slru::FileStore;
+#[cfg(feature = "alloc")]
+pub use slru::{MemoryStore, PageStore, PoolError, StoreError};
 pub use txnkit_ids::{MultiXactId, MultiXactOffset, Xid};
 
 #[cfg(feature = "alloc")]
@@ -38,6 +45,6 @@ pub use mode::{Member, Mode};
 #[cfg(feature = "alloc")]
 pub use next::{Next, WrittenTogether};
 #[cfg(feature = "alloc")]
-pub use sets::{LockTable, Session, Sets};
+pub use sets::{Kept, LockTable, Session, Sets};
 #[cfg(feature = "alloc")]
 pub use traits::{LockSession, LockSets, XidState};

@@ -89,9 +89,14 @@ impl Oldest {
         }
     }
 
+    /// The session's own X, which only it changes.
+    pub fn of(&self, at: usize) -> u64 {
+        self.places[at].oldest.load(Ordering::Relaxed)
+    }
+
     /// Does the session at `at` use sets?
     pub fn is_begun(&self, at: usize) -> bool {
-        self.places[at].oldest.load(Ordering::Relaxed) != NONE
+        self.of(at) != NONE
     }
 
     /// Rule 4: the session at `at` uses no sets. Wait-free.

@@ -8,16 +8,19 @@
 //!    writes the same value again), and the members. Only then does it tell the number to anybody. A reader got it from a row that was
 //!    written after that, so it reads whole sets.
 //! 3. A set does not change. One whose creator failed half-way is never told to anybody; its position reads as 0, or its members as ended.
-//! 4. The low halves that are stored are widened against the next position, and against the newest member seen: both are less than 2^31 or 2^32 away, by the
-//!    limits that creating checks.
-//! 5. Truncation raises the oldest number first, which readers and the cache check, then forgets members, then positions.
+//! 4. The low halves that are stored are widened against the next position, and against the newest member's id: all that is kept is less than 2^32
+//!    positions before the one, which handing out checks, and less than 2^31 ids before the other (see `xids.rs`).
+//! 5. Truncation raises the oldest number first, which readers check, then forgets members, then positions.
+//! 6. A session is given sets of its own or made since it began to use sets (X in `oldest.rs`), never an older one, equal though it may be: nothing keeps that one
+//!    from being truncated before the session's row has its number.
 
 use alloc::vec::Vec;
 use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;
+use core::ops::Range;
 
-use slru::{HeapFrames, PageStore, Pool, PoolError};
+use slru::{HeapFrames, PageStore, Pool, PoolError, StoreError};
 use txnkit_ids::{Lsn, MultiXactId, MultiXactOffset, Xid, Xid32};
 use txnkit_sync::Padded;
 use txnkit_sync::atomic::{AtomicU64, Ordering};
@@ -31,6 +34,7 @@ use crate::mode::{Member, Mode};
 use crate::next::{Next, WrittenTogether};
 use crate::oldest::Oldest;
 use crate::traits::{LockSession, LockSets, XidState};
+use crate::xids::Xids;
 
 /// The table of lock sets over a store `S` for each of its two kinds of pages.
 pub type LockTable<S> = Sets<S, WrittenTogether>;
@@ -54,7 +58,7 @@ pub struct Sets<S, N> {
     next_offset: AtomicU64,
     oldest_id: AtomicU64,
     oldest_offset: AtomicU64,
-    /// The newest id that was ever a member.
+    /// `Xids::newest`, to be read without the lock. Relaxed: as above.
     newest_xid: AtomicU64,
     pub(crate) oldest: Oldest,
     cache: Cache,
@@ -65,6 +69,18 @@ pub struct Sets<S, N> {
 struct Made {
     next_id: MultiXactId,
     next_offset: MultiXactOffset,
+    xids: Xids,
+}
+
+/// Which sets there are: what a control file remembers of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// From the oldest set that is kept to the next one to be made.
+    pub ids: Range<MultiXactId>,
+    /// Where the next set's members begin. Of a file that knows only the low half, any epoch but the first will do.
+    pub next_offset: MultiXactOffset,
+    /// From the oldest id that can be a member's to the next one to be given to a transaction.
+    pub xids: Range<Xid>,
 }
 
 /// A set's number and positions.
@@ -74,6 +90,15 @@ struct Allocated {
     start: MultiXactOffset,
     next_id: MultiXactId,
     next_start: MultiXactOffset,
+}
+
+/// The number itself, or the next one if it is never given to a set.
+const fn or_next(id: MultiXactId) -> MultiXactId {
+    if id.is_special() {
+        MultiXactId::new(id.get() + 1)
+    } else {
+        id
+    }
 }
 
 /// A position where a set can begin: not one that reads as "not written".
@@ -104,7 +129,7 @@ impl<S: PageStore, N: Next> Sets<S, N> {
         )
     }
 
-    /// As [`new`](Self::new), with the first set's number and position.
+    /// As [`new`](Self::new), with the first set's number and position, or the next ones if those are never given to a set.
     pub fn starting_at(
         offsets: S,
         members: S,
@@ -113,21 +138,92 @@ impl<S: PageStore, N: Next> Sets<S, N> {
         first: MultiXactId,
         first_offset: MultiXactOffset,
     ) -> Self {
-        let first_offset = start_at(first_offset);
-        let offset_page = offset_place(first).page;
-        let member_page = member_places(first_offset).0.page;
+        let first = or_next(first);
+        let next_offset = start_at(first_offset);
+        let member_page = member_places(next_offset).0.page;
+        let made = Made {
+            next_id: first,
+            next_offset,
+            xids: Xids::none(),
+        };
+        let pools = [
+            Pool::new(
+                HeapFrames::new(pages[0]),
+                offsets,
+                offset_place(first).page,
+                offset_place(first).page,
+            ),
+            Pool::new(HeapFrames::new(pages[1]), members, member_page, member_page),
+        ];
+        Self::with(pools, sessions, made, first, next_offset)
+    }
+
+    /// The sets that are kept in these stores. `members` opens the second one, being told which positions it holds.
+    ///
+    /// # Errors
+    /// [`MultiXactError::Backwards`] when a range in `kept` ends before it begins; [`MultiXactError::Corrupt`] when the first set's position cannot be; what
+    /// reading it or opening the members found.
+    pub fn open(
+        offsets: S,
+        members: impl FnOnce(Range<MultiXactOffset>) -> Result<S, StoreError>,
+        pages: [usize; 2],
+        sessions: usize,
+        kept: Kept,
+    ) -> Result<Self, MultiXactError> {
+        let (oldest, next) = (or_next(kept.ids.start), or_next(kept.ids.end));
+        if next < oldest || kept.xids.end < kept.xids.start {
+            return Err(MultiXactError::Backwards { kept });
+        }
+        let next_offset = start_at(kept.next_offset);
+        let last = MultiXactId::new(next.get() - 1);
+        let offsets = Pool::new(
+            HeapFrames::new(pages[0]),
+            offsets,
+            offset_place(oldest).page,
+            offset_place(last.max(oldest)).page,
+        );
+        let oldest_offset = first_start(&offsets, oldest..next, next_offset)?;
+        let page_of = |offset| member_places(offset).0.page;
+        let members = Pool::new(
+            HeapFrames::new(pages[1]),
+            members(oldest_offset..next_offset).map_err(PoolError::Store)?,
+            page_of(oldest_offset),
+            page_of(MultiXactOffset::new(next_offset.get() - 1)).max(page_of(oldest_offset)),
+        );
+        let xids = match kept.xids.end.checked_sub(1) {
+            Some(newest) if oldest < next => Xids::kept(last, kept.xids.start.min(newest), newest),
+            _ => Xids::none(),
+        };
+        let made = Made {
+            next_id: next,
+            next_offset,
+            xids,
+        };
+        Ok(Self::with(
+            [offsets, members],
+            sessions,
+            made,
+            oldest,
+            oldest_offset,
+        ))
+    }
+
+    fn with(
+        [offsets, members]: [Pool<S, HeapFrames>; 2],
+        sessions: usize,
+        made: Made,
+        oldest: MultiXactId,
+        oldest_offset: MultiXactOffset,
+    ) -> Self {
         Self {
-            offsets: Pool::new(HeapFrames::new(pages[0]), offsets, offset_page, offset_page),
-            members: Pool::new(HeapFrames::new(pages[1]), members, member_page, member_page),
-            made: Padded::new(Mutex::new(Made {
-                next_id: first,
-                next_offset: first_offset,
-            })),
-            next_id: Padded::new(AtomicU64::new(first.get())),
-            next_offset: AtomicU64::new(first_offset.get()),
-            oldest_id: AtomicU64::new(first.get()),
-            oldest_offset: AtomicU64::new(first_offset.get()),
-            newest_xid: AtomicU64::new(0),
+            offsets,
+            members,
+            next_id: Padded::new(AtomicU64::new(made.next_id.get())),
+            next_offset: AtomicU64::new(made.next_offset.get()),
+            oldest_id: AtomicU64::new(oldest.get()),
+            oldest_offset: AtomicU64::new(oldest_offset.get()),
+            newest_xid: AtomicU64::new(made.xids.newest()),
+            made: Padded::new(Mutex::new(made)),
             oldest: Oldest::new(sessions),
             cache: Cache::new(),
             next: N::new(),
@@ -138,11 +234,14 @@ impl<S: PageStore, N: Next> Sets<S, N> {
         MultiXactId::new(self.oldest_id.load(Ordering::Relaxed))
     }
 
-    /// Rule 1.
-    fn allocate(&self, count: u64) -> Result<Allocated, MultiXactError> {
+    /// Rules 1 and 4, for these sorted members.
+    fn allocate(&self, members: &[Member]) -> Result<Allocated, MultiXactError> {
+        let count = members.len() as u64;
+        let (first, last) = ends(members)?;
         let mut made = self.made.lock();
         let (id, start) = (made.next_id, made.next_offset);
-        let stop = MultiXactId::new(self.oldest_id.load(Ordering::Relaxed) + MOST_IDS);
+        let oldest = self.oldest_kept();
+        let stop = MultiXactId::new(oldest.get().saturating_add(MOST_IDS));
         let exhausted = MultiXactError::IdsExhausted { next: id, stop };
         let next_id = match id.next() {
             Some(next) if id < stop => next,
@@ -156,9 +255,20 @@ impl<S: PageStore, N: Next> Sets<S, N> {
                 left: MOST_MEMBERS.saturating_sub(used + 1),
             });
         }
-        let next_start = start_at(MultiXactOffset::new(start.get() + count));
+        let Some(end) = start.checked_add(count) else {
+            return Err(MultiXactError::MembersExhausted {
+                asked: count,
+                left: u64::MAX - start.get(),
+            });
+        };
+        made.xids
+            .check(oldest, first, last)
+            .map_err(|far| far.error(first, last))?;
+        let next_start = start_at(end);
         made.next_id = next_id;
         made.next_offset = next_start;
+        made.xids.add(id, first, last);
+        self.newest_xid.store(made.xids.newest(), Ordering::Relaxed);
         self.next_id.store(next_id.get(), Ordering::Relaxed);
         self.next_offset.store(next_start.get(), Ordering::Relaxed);
         Ok(Allocated {
@@ -176,8 +286,8 @@ impl<S: PageStore, N: Next> Sets<S, N> {
             self.write_offset(set.next_id, set.next_start)?;
         }
         self.next.written();
-        for (offset, member) in (set.start.get()..).zip(members) {
-            let (mode, xid) = member_places(MultiXactOffset::new(offset));
+        for (at, member) in members.iter().enumerate() {
+            let (mode, xid) = member_places(MultiXactOffset::new(set.start.get() + at as u64));
             self.members.extend_to(xid.page);
             let mut page = self.members.hold(xid.page)?;
             put(
@@ -204,41 +314,52 @@ impl<S: PageStore, N: Next> Sets<S, N> {
         Ok(())
     }
 
-    /// The low half of a set's first position, if it was written.
-    fn read_offset(&self, id: MultiXactId) -> Result<Option<u32>, MultiXactError> {
-        let place = offset_place(id);
-        if place.page > self.offsets.latest() {
-            return Ok(None);
-        }
-        let word = self.offsets.read(place.page, place.word)?;
-        Ok(Some((word >> place.shift) as u32).filter(|&offset| offset != 0))
-    }
-
     /// Where the set begins, and how many positions it has.
     fn extent(&self, id: MultiXactId) -> Result<(MultiXactOffset, u64), MultiXactError> {
-        let start = self
-            .read_offset(id)?
-            .ok_or(MultiXactError::NotWritten { id })?;
+        let start = read_offset(&self.offsets, id)?.ok_or(MultiXactError::NotWritten { id })?;
         let next = id.next().ok_or(MultiXactError::Invalid { id })?;
-        let end = self.next.wait(id, || {
-            if !N::WRITES_NEXT {
-                // The newest set ends where the next one will begin.
-                let made = self.made.lock();
-                if made.next_id == next {
-                    return Ok(Some(made.next_offset.low32().get()));
-                }
-            }
-            self.read_offset(next)
-        })?;
+        let end = self
+            .next
+            .wait(id, || match read_offset(&self.offsets, next)? {
+                Some(end) => Ok(Some(end)),
+                None => Ok(self.end_of_newest(next)),
+            })?;
         let len = u64::from(end.wrapping_sub(start));
         if len == 0 || len > MOST_MEMBERS_OF_ONE {
             let what = "it ends where it begins, or before";
             return Err(MultiXactError::Corrupt { id, what });
         }
-        // Rule 4: fewer than 2^32 positions are in use, and they end at the next one.
-        let newest = self.next_offset.load(Ordering::Relaxed);
-        let back = (newest as u32).wrapping_sub(start);
-        Ok((MultiXactOffset::new(newest - u64::from(back)), len))
+        let newest = MultiXactOffset::new(self.next_offset.load(Ordering::Relaxed));
+        Ok((widen_offset(id, start, newest)?, len))
+    }
+
+    /// Where the members begin that are kept when the sets before `oldest` are not: it may be some sets too early, never too late. The creator of `oldest` may be at
+    /// work, so if its position is not there, that of the last set before it is taken.
+    fn start_of(&self, oldest: MultiXactId) -> Result<MultiXactOffset, MultiXactError> {
+        let next_offset = {
+            let made = self.made.lock();
+            if made.next_id == oldest {
+                return Ok(made.next_offset);
+            }
+            made.next_offset
+        };
+        let kept = self.oldest_kept();
+        let mut at = oldest;
+        while at > kept {
+            if let Some(low) = read_offset(&self.offsets, at)? {
+                return widen_offset(at, low, next_offset);
+            }
+            at = MultiXactId::new(at.get() - 1);
+        }
+        Ok(MultiXactOffset::new(
+            self.oldest_offset.load(Ordering::Relaxed),
+        ))
+    }
+
+    /// Where the newest set ends, if `next` has not been made: where it will begin. Unless a creator writes that down, nobody has.
+    fn end_of_newest(&self, next: MultiXactId) -> Option<u32> {
+        let made = self.made.lock();
+        (made.next_id == next).then(|| made.next_offset.low32().get())
     }
 
     fn member(
@@ -257,7 +378,7 @@ impl<S: PageStore, N: Next> Sets<S, N> {
         let corrupt = MultiXactError::Corrupt { id, what };
         let newest = Xid::new(self.newest_xid.load(Ordering::Relaxed));
         match (
-            Xid32::new(half).widen_near(newest),
+            Xid32::new(half).widen_at_most(newest),
             Mode::from_number(number),
         ) {
             (Ok(xid), Some(mode)) if half != 0 => Ok(Some(Member { xid, mode })),
@@ -265,21 +386,62 @@ impl<S: PageStore, N: Next> Sets<S, N> {
         }
     }
 
-    /// A set with these members, which are sorted.
-    fn make(&self, members: &[Member]) -> Result<MultiXactId, MultiXactError> {
+    /// A set with these members, which are sorted, for a session that uses sets from `in_use` on.
+    fn make(&self, members: &[Member], in_use: MultiXactId) -> Result<MultiXactId, MultiXactError> {
         check_members(members)?;
-        if let Some(id) = self.cache.find(members, self.oldest_kept()) {
+        // Rule 6.
+        if let Some(id) = self.cache.find(members, in_use.max(self.oldest_kept())) {
             return Ok(id);
         }
-        if let Some(last) = members.last() {
-            self.newest_xid.fetch_max(last.xid.get(), Ordering::Relaxed);
-        }
-        let set = self.allocate(members.len() as u64)?;
+        let set = self.allocate(members)?;
         inject!("multixact.sets.allocated");
         self.write(set, members)?;
         self.cache.add(set.id, members);
         Ok(set.id)
     }
+}
+
+/// The low half of a set's first position, if it was written.
+fn read_offset<S: PageStore>(
+    offsets: &Pool<S, HeapFrames>,
+    id: MultiXactId,
+) -> Result<Option<u32>, PoolError> {
+    let place = offset_place(id);
+    if place.page > offsets.latest() {
+        return Ok(None);
+    }
+    let word = offsets.read(place.page, place.word)?;
+    Ok(Some((word >> place.shift) as u32).filter(|&offset| offset != 0))
+}
+
+/// Rule 4, for a position.
+fn widen_offset(
+    id: MultiXactId,
+    low: u32,
+    newest: MultiXactOffset,
+) -> Result<MultiXactOffset, MultiXactError> {
+    let back = u64::from(newest.low32().get().wrapping_sub(low));
+    let what = "its members would lie before the first position there is";
+    match newest.get().checked_sub(back) {
+        Some(offset) => Ok(MultiXactOffset::new(offset)),
+        None => Err(MultiXactError::Corrupt { id, what }),
+    }
+}
+
+/// Where the first of these sets begins that was written: the creator of one before it may have failed.
+fn first_start<S: PageStore>(
+    offsets: &Pool<S, HeapFrames>,
+    ids: Range<MultiXactId>,
+    next_offset: MultiXactOffset,
+) -> Result<MultiXactOffset, MultiXactError> {
+    let mut at = ids.start;
+    while at < ids.end {
+        if let Some(low) = read_offset(offsets, at)? {
+            return widen_offset(at, low, next_offset);
+        }
+        at = at.next().ok_or(MultiXactError::Invalid { id: at })?;
+    }
+    Ok(next_offset)
 }
 
 fn put<S: PageStore>(
@@ -292,25 +454,24 @@ fn put<S: PageStore>(
     page.set(place.word, word | value << place.shift, Lsn::INVALID);
 }
 
+/// The first and the last member's id.
+fn ends(members: &[Member]) -> Result<(Xid, Xid), MultiXactError> {
+    match members {
+        [first, .., last] => Ok((first.xid, last.xid)),
+        [only] => Ok((only.xid, only.xid)),
+        [] => Err(MultiXactError::Empty),
+    }
+}
+
 fn check_members(members: &[Member]) -> Result<(), MultiXactError> {
-    let (Some(first), Some(last)) = (members.first(), members.last()) else {
-        return Err(MultiXactError::Empty);
-    };
-    if members
-        .iter()
-        .filter(|member| member.mode.is_update())
-        .count()
-        > 1
-    {
+    let is_update = |member: &&Member| member.mode.is_update();
+    if members.iter().filter(is_update).count() > 1 {
         return Err(MultiXactError::TwoUpdaters);
     }
-    if let Some(special) = members.iter().find(|member| member.xid.is_special()) {
-        return Err(MultiXactError::BadMember { xid: special.xid });
+    match members.iter().find(|member| member.xid.is_special()) {
+        Some(special) => Err(MultiXactError::BadMember { xid: special.xid }),
+        None => Ok(()),
     }
-    if last.xid.get() - first.xid.get() >= 1 << 31 {
-        return Err(MultiXactError::BadMember { xid: first.xid });
-    }
-    Ok(())
 }
 
 impl<S: PageStore, N: Next> LockSets for Sets<S, N> {
@@ -362,26 +523,15 @@ impl<S: PageStore, N: Next> LockSets for Sets<S, N> {
         if oldest > next {
             return Err(MultiXactError::NotCreated { id: oldest, next });
         }
+        let oldest = or_next(oldest);
         if oldest <= self.oldest_kept() {
             return Ok(());
         }
-        // A set that was never written has no position; the first one after it has.
-        let mut first = oldest;
-        let offset = loop {
-            if first == next {
-                break self.next_offset.load(Ordering::Relaxed);
-            }
-            match self.extent(first) {
-                Ok((start, _)) => break start.get(),
-                Err(MultiXactError::NotWritten { .. }) => {
-                    first = first.next().ok_or(MultiXactError::Invalid { id: first })?;
-                }
-                Err(error) => return Err(error),
-            }
-        };
+        let offset = self.start_of(oldest)?;
         self.oldest_id.fetch_max(oldest.get(), Ordering::Relaxed);
-        self.oldest_offset.fetch_max(offset, Ordering::Relaxed);
-        let member_page = member_places(MultiXactOffset::new(offset)).0.page;
+        self.oldest_offset
+            .fetch_max(offset.get(), Ordering::Relaxed);
+        let member_page = member_places(offset).0.page;
         self.members
             .truncate(member_page.min(self.members.latest()))?;
         let offset_page = oldest.get() / OFFSETS_PER_PAGE;
@@ -413,6 +563,13 @@ pub struct Session<'a, S: PageStore, N: Next> {
     not_sync: PhantomData<Cell<()>>,
 }
 
+impl<S: PageStore, N: Next> Session<'_, S, N> {
+    /// From which set on the session uses sets.
+    fn in_use(&self) -> MultiXactId {
+        MultiXactId::new(self.sets.oldest.of(self.at))
+    }
+}
+
 impl<S: PageStore, N: Next> LockSession for Session<'_, S, N> {
     /// Lock-free; after the first call in a transaction a load.
     fn begin_use(&mut self) {
@@ -429,7 +586,7 @@ impl<S: PageStore, N: Next> LockSession for Session<'_, S, N> {
         let mut sorted = Vec::from(members);
         sorted.sort_unstable();
         sorted.dedup();
-        self.sets.make(&sorted)
+        self.sets.make(&sorted, self.in_use())
     }
 
     fn expand(
@@ -450,7 +607,7 @@ impl<S: PageStore, N: Next> LockSession for Session<'_, S, N> {
         });
         members.push(member);
         members.sort_unstable();
-        self.sets.make(&members)
+        self.sets.make(&members, self.in_use())
     }
 
     /// Wait-free.

@@ -21,6 +21,7 @@ const EPOCH: u64 = 1 << 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Layout {
     entries: u64,
+    whole_epoch: bool,
 }
 
 impl Layout {
@@ -40,7 +41,20 @@ impl Layout {
         } else {
             per_page
         };
-        Self { entries }
+        Self {
+            entries,
+            whole_epoch: false,
+        }
+    }
+
+    /// The same, but for a store that never asks which of two numbers is older, so that all of an epoch may be in use but two files: the members of
+    /// PostgreSQL's lock sets.
+    #[must_use]
+    pub const fn using_whole_epoch(self) -> Self {
+        Self {
+            whole_epoch: true,
+            ..self
+        }
     }
 
     /// The page of an id's entry.
@@ -89,9 +103,14 @@ impl Layout {
 /// What only the files need.
 #[cfg(feature = "std")]
 impl Layout {
-    /// Pages that may be in use at a time, so that PostgreSQL can tell which is older: half an epoch.
+    /// Pages that may be in use at a time, so that PostgreSQL can tell which is older: half an epoch. Or so that the first and the last page are not in
+    /// one file.
     pub(crate) const fn limit(self) -> u64 {
-        self.epoch_pages() / 2
+        if self.whole_epoch {
+            self.epoch_pages().saturating_sub(2 * SEGMENT_PAGES)
+        } else {
+            self.epoch_pages() / 2
+        }
     }
 
     /// Files of an epoch.

@@ -56,6 +56,7 @@ pub(crate) fn sets_come_back_sorted<L: LockSets>(make: impl Make<L>) {
 pub(crate) fn equal_sets_get_one_number<L: LockSets>(make: impl Make<L>) {
     let table = first(make);
     let (mut one, mut other) = (table.register().unwrap(), table.register().unwrap());
+    other.begin_use();
     let set = [member(10, Mode::ForShare), member(11, Mode::ForKeyShare)];
     let made = one.create(&set).unwrap();
     let mut turned = set;
@@ -66,6 +67,29 @@ pub(crate) fn equal_sets_get_one_number<L: LockSets>(make: impl Make<L>) {
     assert_eq!(table.next_id(), id(2));
     table.truncate(id(2)).unwrap();
     assert_eq!(other.create(&set), Ok(id(2)), "not one that was truncated");
+}
+
+/// One that was made before the session began to use sets may be truncated at any time.
+pub(crate) fn an_equal_set_that_nothing_keeps_is_not_given_again<L: LockSets>(make: impl Make<L>) {
+    let table = first(make);
+    let (mut one, mut other) = (table.register().unwrap(), table.register().unwrap());
+    let set = [member(10, Mode::ForShare), member(11, Mode::ForShare)];
+    assert_eq!(one.create(&set), Ok(id(1)));
+    one.end();
+    other.begin_use();
+    let oldest = table.oldest_in_use();
+    let made = other.create(&set).unwrap();
+    assert!(made >= oldest);
+    table.truncate(oldest).unwrap();
+    assert_eq!(table.members(made).unwrap(), set);
+    // Nor by expanding.
+    other.end();
+    other.begin_use();
+    let single = other.create(&set[..1]).unwrap();
+    assert_eq!(
+        other.expand(single, set[1], all_run).unwrap().get(),
+        made.get() + 2
+    );
 }
 
 pub(crate) fn what_makes_no_set_is_refused<L: LockSets>(make: impl Make<L>) {
@@ -80,16 +104,111 @@ pub(crate) fn what_makes_no_set_is_refused<L: LockSets>(make: impl Make<L>) {
         session.create(&special),
         Err(MultiXactError::BadMember { xid })
     );
-    let far = [
-        member(10, Mode::ForShare),
-        member(10 + (1 << 31), Mode::ForShare),
-    ];
-    assert!(session.create(&far).is_err());
+    let far = [10, 10 + (1 << 31)].map(|xid| member(xid, Mode::ForShare));
+    let error = session.create(&far);
+    assert!(
+        matches!(error, Err(MultiXactError::MemberTooFar { xid, .. }) if xid == far[1].xid),
+        "{error:?}"
+    );
     assert_eq!(
         (table.next_id(), table.members_in_use()),
         (id(1), 0),
         "nothing was made"
     );
+}
+
+/// 32 bits are stored of each id: one that is too far from those of other sets is refused, and they read as before.
+pub(crate) fn a_far_member_is_refused_and_changes_nothing<L: LockSets>(make: impl Make<L>) {
+    const FAR: u64 = 1 << 31;
+    let table = first(make);
+    let mut session = table.register().unwrap();
+    let base = (5 << 32) + 77;
+    let old = [
+        member(base, Mode::ForShare),
+        member(base + 1, Mode::ForShare),
+    ];
+    let old_set = session.create(&old).unwrap();
+    for far in [
+        base + FAR,
+        base + 1 - FAR,
+        base + (1 << 32),
+        base * 1000,
+        77,
+        u64::MAX,
+    ] {
+        let error = session.create(&[member(far, Mode::ForShare)]);
+        assert_eq!(
+            error,
+            Err(MultiXactError::MemberTooFar {
+                xid: Xid::new(far),
+                oldest: old[0].xid,
+                newest: old[1].xid
+            })
+        );
+        let error = session.expand(old_set, member(far, Mode::ForShare), all_run);
+        assert!(error.is_err());
+        assert_eq!(table.members(old_set).unwrap(), old);
+    }
+    assert_eq!(table.next_id(), id(2), "nothing was made");
+    // The last ones that fit, on both sides.
+    let newer = [member(base + FAR - 1, Mode::ForKeyShare)];
+    let newer_set = session.create(&newer).unwrap();
+    assert_eq!(table.members(old_set).unwrap(), old);
+    assert_eq!(table.members(newer_set).unwrap(), newer);
+    assert!(session.create(&[member(base - 1, Mode::ForShare)]).is_err());
+    // The old set is truncated: ids may go on.
+    assert!(
+        session
+            .create(&[member(base + FAR, Mode::ForShare)])
+            .is_err()
+    );
+    table.truncate(newer_set).unwrap();
+    let newest = [member(base + 2 * FAR - 2, Mode::ForShare)];
+    let newest_set = session.create(&newest).unwrap();
+    assert_eq!(table.members(newer_set).unwrap(), newer);
+    assert_eq!(table.members(newest_set).unwrap(), newest);
+}
+
+/// Beginnings that a control file or a caller can name, whatever they are.
+pub(crate) fn a_table_can_begin_anywhere<L: LockSets>(make: impl Make<L>) {
+    let edges =
+        |edge: u64| (0..4).flat_map(move |i| [edge.saturating_add(i), edge.saturating_sub(i)]);
+    for number in edges(0).chain(edges(1 << 32)).chain(edges(u64::MAX)) {
+        for offset in edges(0).chain(edges(1 << 32)).chain(edges(u64::MAX)) {
+            let table = make(id(number), MultiXactOffset::new(offset));
+            let mut session = table.register().unwrap();
+            let mut made = Vec::new();
+            for xid in 10..14 {
+                let members = [xid, xid + 1].map(|xid| member(xid, Mode::ForShare));
+                match session.create(&members) {
+                    Ok(set) => {
+                        assert!(
+                            !set.is_special() && set >= id(number),
+                            "{number} {offset}: {set}"
+                        );
+                        made.push((set, members));
+                    }
+                    Err(
+                        MultiXactError::MembersExhausted { .. }
+                        | MultiXactError::IdsExhausted { .. },
+                    ) => {}
+                    Err(error) => panic!("{number} {offset}: {error}"),
+                }
+            }
+            let near_the_end = number > u64::MAX - 9 || offset > u64::MAX - 19;
+            assert!(
+                near_the_end || made.len() == 4,
+                "{number} {offset}: {}",
+                made.len()
+            );
+            for (set, members) in made {
+                assert_eq!(table.members(set).unwrap(), members, "{number} {offset}");
+            }
+            let _: Result<_, _> = table.truncate(table.next_id());
+            assert!(table.members(id(u64::MAX)).is_err());
+            assert_eq!(session.create(&[]), Err(MultiXactError::Empty));
+        }
+    }
 }
 
 pub(crate) fn numbers_that_are_no_sets_are_refused<L: LockSets>(make: impl Make<L>) {
@@ -363,6 +482,9 @@ macro_rules! suite {
             suite! { @each $make;
                 sets_come_back_sorted
                 equal_sets_get_one_number
+                an_equal_set_that_nothing_keeps_is_not_given_again
+                a_far_member_is_refused_and_changes_nothing
+                a_table_can_begin_anywhere
                 what_makes_no_set_is_refused
                 numbers_that_are_no_sets_are_refused
                 expanding_keeps_what_matters
