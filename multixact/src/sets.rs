@@ -29,7 +29,7 @@ use txnkit_sync::lock::Mutex;
 
 use crate::cache::Cache;
 use crate::error::{MultiXactError, RegisterError};
-use crate::layout::{OFFSETS_PER_PAGE, Place, member_places, offset_place};
+use crate::layout::{MEMBERS_PER_PAGE, OFFSETS_PER_PAGE, Place, member_places, offset_place};
 use crate::mode::{Member, Mode};
 use crate::next::{Next, WrittenTogether};
 use crate::oldest::Oldest;
@@ -39,8 +39,12 @@ use crate::xids::Xids;
 /// The table of lock sets over a store `S` for each of its two kinds of pages.
 pub type LockTable<S> = Sets<S, WrittenTogether>;
 
-/// Member positions in use at a time: fewer than 2^32, less two segments of 52 352 that PostgreSQL keeps free.
-const MOST_MEMBERS: u64 = (1 << 32) - 2 * 52_352;
+/// The first position that must stay free while the members from `oldest` on are kept: PostgreSQL keeps a whole file free, so that the oldest and the newest
+/// member are never in the same one.
+const fn stop_after(oldest: u64) -> u64 {
+    let file = 32 * MEMBERS_PER_PAGE;
+    (oldest - oldest % (1 << 32) % file).saturating_add((1 << 32) - file)
+}
 
 /// Numbers in use at a time: 2^31, less PostgreSQL's 3 million.
 const MOST_IDS: u64 = (1 << 31) - 3_000_000;
@@ -230,6 +234,15 @@ impl<S: PageStore, N: Next> Sets<S, N> {
         }
     }
 
+    /// Writes every changed page to its store and makes it durable.
+    ///
+    /// # Errors
+    /// [`PoolError`]; after a failed sync the table can only be read.
+    pub fn flush(&self) -> Result<(), PoolError> {
+        self.members.flush()?;
+        self.offsets.flush()
+    }
+
     fn oldest_kept(&self) -> MultiXactId {
         MultiXactId::new(self.oldest_id.load(Ordering::Relaxed))
     }
@@ -237,37 +250,36 @@ impl<S: PageStore, N: Next> Sets<S, N> {
     /// Rules 1 and 4, for these sorted members.
     fn allocate(&self, members: &[Member]) -> Result<Allocated, MultiXactError> {
         let count = members.len() as u64;
-        let (first, last) = ends(members)?;
+        let (oldest_xid, newest_xid) = ends(members)?;
         let mut made = self.made.lock();
         let (id, start) = (made.next_id, made.next_offset);
         let oldest = self.oldest_kept();
-        let stop = MultiXactId::new(oldest.get().saturating_add(MOST_IDS));
-        let exhausted = MultiXactError::IdsExhausted { next: id, stop };
+        let last = MultiXactId::new(oldest.get().saturating_add(MOST_IDS));
+        let exhausted = MultiXactError::IdsExhausted {
+            next: id,
+            stop: last,
+        };
         let next_id = match id.next() {
-            Some(next) if id < stop => next,
+            Some(next) if id < last => next,
             _ => return Err(exhausted),
         };
-        let used = start.get() - self.oldest_offset.load(Ordering::Relaxed);
-        // One position may have to be skipped.
-        if used + count + 1 > MOST_MEMBERS {
-            return Err(MultiXactError::MembersExhausted {
-                asked: count,
-                left: MOST_MEMBERS.saturating_sub(used + 1),
-            });
-        }
-        let Some(end) = start.checked_add(count) else {
-            return Err(MultiXactError::MembersExhausted {
-                asked: count,
-                left: u64::MAX - start.get(),
-            });
+        let stop = stop_after(self.oldest_offset.load(Ordering::Relaxed));
+        let end = match start.checked_add(count) {
+            Some(end) if end.get() < stop => end,
+            _ => {
+                return Err(MultiXactError::MembersExhausted {
+                    asked: count,
+                    left: stop.saturating_sub(start.get() + 1),
+                });
+            }
         };
         made.xids
-            .check(oldest, first, last)
-            .map_err(|far| far.error(first, last))?;
+            .check(oldest, oldest_xid, newest_xid)
+            .map_err(|far| far.error(oldest_xid, newest_xid))?;
         let next_start = start_at(end);
         made.next_id = next_id;
         made.next_offset = next_start;
-        made.xids.add(id, first, last);
+        made.xids.add(id, oldest_xid, newest_xid);
         self.newest_xid.store(made.xids.newest(), Ordering::Relaxed);
         self.next_id.store(next_id.get(), Ordering::Relaxed);
         self.next_offset.store(next_start.get(), Ordering::Relaxed);

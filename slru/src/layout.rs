@@ -47,7 +47,7 @@ impl Layout {
         }
     }
 
-    /// The same, but for a store that never asks which of two numbers is older, so that all of an epoch may be in use but two files: the members of
+    /// The same, but for a store that never asks which of two numbers is older, so that all of an epoch may be in use but one file: the members of
     /// PostgreSQL's lock sets.
     #[must_use]
     pub const fn using_whole_epoch(self) -> Self {
@@ -107,7 +107,7 @@ impl Layout {
     /// one file.
     pub(crate) const fn limit(self) -> u64 {
         if self.whole_epoch {
-            self.epoch_pages().saturating_sub(2 * SEGMENT_PAGES)
+            self.epoch_pages().saturating_sub(SEGMENT_PAGES)
         } else {
             self.epoch_pages() / 2
         }
