@@ -4,8 +4,9 @@
 //!
 //! Words: *X*: a session's oldest set; *next*: the next set's number; *H*: the announced oldest.
 //!
-//! 1. Before a transaction reads a row that may hold a set, its session loads next, stores that in X (Relaxed), `fence(SeqCst)`, and loads H. If H is beyond what
-//!    it stored, it does the same again. A set that it meets or makes from then on, and that a running transaction made, is not before X.
+//! 1. Before a transaction locks a row by its own id or by a set, its session loads next, stores that in X (Relaxed), `fence(SeqCst)`, and loads H. If H is beyond
+//!    what it stored, it does the same again. So no set that the transaction makes or is a member of is before X: one with a running member is
+//!    kept as long as that member runs. One without may be forgotten while somebody reads it, who is told so.
 //! 2. Who wants the oldest loads next, raises H to it by `fetch_max`, `fence(SeqCst)`, scans all X (Acquire) and takes the minimum.
 //! 3. The fences are ordered one way or the other: the session sees H, or the scan sees X. So what was returned is never beyond a session in use.
 //! 4. Ending stores "none" in X (Release), which pairs with the Acquire of the scan: what the session read, it read before anybody forgets it.

@@ -24,8 +24,8 @@ use slru::{HeapFrames, PageStore, Pool, PoolError, StoreError};
 use txnkit_ids::{Lsn, MultiXactId, MultiXactOffset, Xid, Xid32};
 use txnkit_sync::Padded;
 use txnkit_sync::atomic::{AtomicU64, Ordering};
-use txnkit_sync::inject;
 use txnkit_sync::lock::Mutex;
+use txnkit_sync::{broken, inject};
 
 use crate::cache::Cache;
 use crate::error::{MultiXactError, RegisterError};
@@ -269,7 +269,7 @@ impl<S: PageStore, N: Next> Sets<S, N> {
             _ => {
                 return Err(MultiXactError::MembersExhausted {
                     asked: count,
-                    left: stop.saturating_sub(start.get() + 1),
+                    left: stop.saturating_sub(start.get()).saturating_sub(1),
                 });
             }
         };
@@ -294,7 +294,7 @@ impl<S: PageStore, N: Next> Sets<S, N> {
     /// Rule 2.
     fn write(&self, set: Allocated, members: &[Member]) -> Result<(), MultiXactError> {
         self.write_offset(set.id, set.start)?;
-        if N::WRITES_NEXT {
+        if N::WRITES_NEXT && !broken!("multixact.sets.next-not-written") {
             self.write_offset(set.next_id, set.next_start)?;
         }
         self.next.written();
@@ -345,8 +345,8 @@ impl<S: PageStore, N: Next> Sets<S, N> {
         Ok((widen_offset(id, start, newest)?, len))
     }
 
-    /// Where the members begin that are kept when the sets before `oldest` are not: it may be some sets too early, never too late. The creator of `oldest` may be at
-    /// work, so if its position is not there, that of the last set before it is taken.
+    /// Where the members begin that are kept when the sets before `oldest` are not: it may be some sets too early, never too late. If its position is not there, since
+    /// the set before it failed and its creator is at work or failed too, that of the last set before is taken.
     fn start_of(&self, oldest: MultiXactId) -> Result<MultiXactOffset, MultiXactError> {
         let next_offset = {
             let made = self.made.lock();
@@ -372,6 +372,15 @@ impl<S: PageStore, N: Next> Sets<S, N> {
     fn end_of_newest(&self, next: MultiXactId) -> Option<u32> {
         let made = self.made.lock();
         (made.next_id == next).then(|| made.next_offset.low32().get())
+    }
+
+    fn read(&self, id: MultiXactId) -> Result<Vec<Member>, MultiXactError> {
+        let (start, len) = self.extent(id)?;
+        let mut members = Vec::new();
+        for at in 0..len {
+            members.extend(self.member(id, MultiXactOffset::new(start.get() + at))?);
+        }
+        Ok(members)
     }
 
     fn member(
@@ -402,7 +411,12 @@ impl<S: PageStore, N: Next> Sets<S, N> {
     fn make(&self, members: &[Member], in_use: MultiXactId) -> Result<MultiXactId, MultiXactError> {
         check_members(members)?;
         // Rule 6.
-        if let Some(id) = self.cache.find(members, in_use.max(self.oldest_kept())) {
+        let from = if broken!("multixact.sets.cached-before-use") {
+            MultiXactId::FIRST
+        } else {
+            in_use
+        };
+        if let Some(id) = self.cache.find(members, from.max(self.oldest_kept())) {
             return Ok(id);
         }
         let set = self.allocate(members)?;
@@ -512,12 +526,15 @@ impl<S: PageStore, N: Next> LockSets for Sets<S, N> {
         if id >= next {
             return Err(MultiXactError::NotCreated { id, next });
         }
-        let (start, len) = self.extent(id)?;
-        let mut members = Vec::new();
-        for at in start.get()..start.get() + len {
-            members.extend(self.member(id, MultiXactOffset::new(at))?);
-        }
-        Ok(members)
+        self.read(id).map_err(|error| {
+            // Rule 5: whoever comes upon what truncation has done finds the oldest number raised.
+            let oldest = self.oldest_kept();
+            if id < oldest && !broken!("multixact.sets.torn-by-truncation") {
+                MultiXactError::TooOld { id, oldest }
+            } else {
+                error
+            }
+        })
     }
 
     /// Wait-free.

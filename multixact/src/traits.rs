@@ -34,7 +34,9 @@ pub trait LockSets: Send + Sync {
     /// The members of a set, sorted by id and mode.
     ///
     /// # Errors
-    /// [`MultiXactError`].
+    /// [`MultiXactError`]. [`TooOld`](MultiXactError::TooOld) when it was forgotten, before or meanwhile: then no member runs, if every one of them had begun to
+    /// [use](LockSession::begin_use) sets and only what was not in use was truncated. Whoever has to know an updater holds back the
+    /// truncation, as its horizon does.
     fn members(&self, id: MultiXactId) -> Result<Vec<Member>, MultiXactError>;
 
     /// Does a member of the set still run? A `false` is final.
@@ -71,8 +73,8 @@ pub trait LockSets: Send + Sync {
 
 /// One connection's handle. `Send`, not `Sync`; dropping it ends its use of sets and frees its place.
 pub trait LockSession: Send {
-    /// Says that the running transaction will look at sets, or put them into rows: from now to [`end`](Self::end) none from the next number on are
-    /// taken for unused. Before the first row that may hold one is read.
+    /// Says that the running transaction will lock rows, by its own id or by sets: from now to [`end`](Self::end) none from the next number on are taken for
+    /// unused, so none that it makes or is a member of. Before the first row is locked.
     fn begin_use(&mut self);
 
     /// A set with these members, an equal one that exists or a new one.

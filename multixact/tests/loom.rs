@@ -1,9 +1,15 @@
-//! Which sets are in use, under every interleaving and memory order that loom finds within its bounds, and the weakened twins.
+//! Sets and which of them are in use, under every interleaving and memory order that loom finds within its bounds, and the weakened twins.
 //!
 //! `RUSTFLAGS='--cfg txnkit_model="loom"' cargo test --release -p multixact --test loom`
 //!
-//! Sets themselves are read from pages that their creator has written before it told the number, through the pool of `slru`, which has models of its
-//! own.
+//! The pool under the sets has models of its own, in `slru`. Here a page has four positions or two members.
+//!
+//! | rules | model | twins |
+//! |---|---|---|
+//! | `oldest.rs` 1 to 4 | `a_set_in_use_is_not_passed` | either fence, the check, the announcement, Release, Acquire |
+//! | `oldest.rs` 5 | `a_set_in_use_is_not_passed_by_two` | AcqRel of what is returned |
+//! | `sets.rs` 1 and 2 | `a_told_set_is_whole` | the next position not written |
+//! | `sets.rs` 5 and 6 | in `shuttle.rs` | error not looked at again, a cached set from before |
 #![cfg(txnkit_model = "loom")]
 
 use loom::cell::UnsafeCell;
@@ -11,7 +17,8 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 use multixact::oldest::Oldest;
-use txnkit_sync::model::{Histogram, assert_breaks, check};
+use multixact::{LockSession, LockSets, LockTable, Member, MemoryStore, Mode, MultiXactId, Xid};
+use txnkit_sync::model::{Histogram, assert_breaks, check, check_preempting};
 
 /// What belongs to set 1: loom reports a race when two accesses are not ordered.
 struct Plain(UnsafeCell<u64>);
@@ -87,6 +94,47 @@ fn a_set_in_use_is_not_passed_by_two() {
     SEEN.assert_seen(&["1", "11", "20", "21"]);
 }
 
+/// Two sets in the making, and a reader of the one whose number it is told first: nobody waits, and the set is whole. One preemption: two take minutes.
+#[test]
+fn a_told_set_is_whole() {
+    static SEEN: Histogram = Histogram::new();
+    check_preempting(1, || {
+        let table = LockTable::new(MemoryStore::new(), MemoryStore::new(), 1, 1, 2);
+        let table = Arc::new(table);
+        let told = Arc::new(AtomicU64::new(0));
+        let member = |me: u64| Member {
+            xid: Xid::new(10 + me),
+            mode: Mode::ForShare,
+        };
+        let makers: Vec<_> = (0..2)
+            .map(|me| {
+                let (table, told) = (table.clone(), told.clone());
+                thread::spawn(move || {
+                    let set = table.register().unwrap().create(&[member(me)]).unwrap();
+                    if me == 0 {
+                        // As a row is written that others read.
+                        told.store(set.get(), Ordering::Release);
+                    }
+                })
+            })
+            .collect();
+        let reader = {
+            let (table, told) = (table.clone(), told.clone());
+            thread::spawn(move || {
+                let set = MultiXactId::new(told.load(Ordering::Acquire));
+                if !set.is_special() {
+                    assert_eq!(table.members(set).as_deref(), Ok(&[member(0)][..]));
+                }
+                SEEN.count(set);
+            })
+        };
+        for actor in makers.into_iter().chain([reader]) {
+            actor.join().unwrap();
+        }
+    });
+    SEEN.assert_seen(&["0", "1", "2"]);
+}
+
 #[test]
 fn weakened_use_fails() {
     assert_breaks(
@@ -100,6 +148,7 @@ fn weakened_use_fails() {
             "multixact.oldest.scan",
         ],
     );
+    assert_breaks("a_told_set_is_whole", &["multixact.sets.next-not-written"]);
     assert_breaks(
         "a_set_in_use_is_not_passed_by_two",
         &["multixact.oldest.returned"],
