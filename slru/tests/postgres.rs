@@ -13,11 +13,9 @@ use slru::{
 
 /// A server's `pg_xact`, a private copy; its ids are 716 to 7441. What they should be is the business of `servers.rs`.
 fn fixture() -> tempfile::TempDir {
-    let packed =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/basic-15/pg_xact/0000.z");
-    let bytes = miniz_oxide::inflate::decompress_to_vec_zlib(&fs::read(packed).unwrap()).unwrap();
+    let set = txnkit_pgdata::Set::fixture("basic-15");
     let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("0000"), bytes).unwrap();
+    fs::copy(set.path().join("pg_xact/0000"), dir.path().join("0000")).unwrap();
     dir
 }
 

@@ -754,14 +754,6 @@ pub(crate) fn what_a_savepoint_locked_is_free_after_its_rollback<M: Mechanisms>(
     assert!(matches!(row.ask(&mut other, Mode::ForUpdate), RowLock::Busy(xid) if xid == top));
 }
 
-/// One of everything, for every combination of mechanisms: rows changed and locked by several, a savepoint rolled back, a deadlock.
-pub(crate) fn one_of_everything<M: Mechanisms>(core: &Core<M>) {
-    nothing_uncommitted_is_read(core);
-    a_rollback_undoes_what_came_after_its_savepoint(core);
-    many_share_a_row_and_the_last_one_frees_it(core);
-    of_two_in_a_deadlock_the_younger_gives_way(core);
-}
-
 /// For maps of ages that are on, with a threshold of nothing: a snapshot that is held too long is refused as soon as a pruner went beyond it, and never before.
 pub(crate) fn a_snapshot_gets_too_old<M: Mechanisms>(core: &Core<M>) {
     let row = Row::new(1);
