@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use txnkit_ids::Lsn;
 use txnkit_sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use txnkit_sync::lock::{Mutex, ParkMutex, RawRwLock, RwLock, WriteGuard};
+use txnkit_sync::lock::{Mutex, MutexGuard, ParkMutex, RawRwLock, RwLock, WriteGuard};
 
 use crate::frames::NO_PAGE;
 use crate::page::PAGE_WORDS;
@@ -138,6 +138,38 @@ impl State {
     }
 }
 
+/// I/O of a buffer. Unless it is said to be over, it has failed: the store said so, or panicked.
+struct InIo<'a, L: RawRwLock> {
+    buffers: &'a Buffers<L>,
+    at: usize,
+    over: bool,
+    /// Let go last: who waits for it finds the buffer as it is to be.
+    _io: MutexGuard<'a, (), ParkMutex>,
+}
+
+impl<L: RawRwLock> InIo<'_, L> {
+    fn over(mut self, state: &mut State) {
+        state.buffers[self.at].io = Io::None;
+        self.over = true;
+    }
+}
+
+impl<L: RawRwLock> Drop for InIo<'_, L> {
+    fn drop(&mut self) {
+        if self.over {
+            return;
+        }
+        let mut state = self.buffers.state.write();
+        let buffer = &mut state.buffers[self.at];
+        if buffer.io == Io::Reading {
+            buffer.page = NO_PAGE;
+        } else {
+            buffer.dirty = true;
+        }
+        buffer.io = Io::None;
+    }
+}
+
 /// A page in a buffer, whose control lock is held exclusively.
 pub struct Exclusive<'a, L: RawRwLock> {
     state: WriteGuard<'a, State, L>,
@@ -217,6 +249,16 @@ impl<L: RawRwLock> Buffers<L> {
         self.state.write()
     }
 
+    /// Under the control lock, the buffer's `io` being set.
+    fn in_io(&self, at: usize) -> InIo<'_, L> {
+        InIo {
+            buffers: self,
+            at,
+            over: false,
+            _io: self.io[at].lock(),
+        }
+    }
+
     fn read_in<'a, S: PageStore>(
         &'a self,
         mut state: WriteGuard<'a, State, L>,
@@ -228,25 +270,19 @@ impl<L: RawRwLock> Buffers<L> {
         state.buffers[at].page = page;
         state.buffers[at].io = Io::Reading;
         state.buffers[at].log = Lsn::INVALID;
-        let io = self.io[at].lock();
+        let io = self.in_io(at);
         drop(state);
         let mut copy = PageBuf::zeroed();
-        let found = ends.store.read(page, &mut copy);
-        if found == Ok(Found::NeverWritten) {
+        let found = ends.store.read(page, &mut copy).map_err(PoolError::Store)?;
+        if found == Found::NeverWritten {
             copy = PageBuf::zeroed();
         }
         let mut state = self.state.write();
-        let buffer = &mut state.buffers[at];
-        buffer.io = Io::None;
-        if found.is_ok() {
-            for (word, value) in buffer.words.iter_mut().zip(copy.words()) {
-                *word = value;
-            }
-        } else {
-            buffer.page = NO_PAGE;
+        for (word, value) in state.buffers[at].words.iter_mut().zip(copy.words()) {
+            *word = value;
         }
-        drop(io);
-        found.map(|_| state).map_err(PoolError::Store)
+        io.over(&mut state);
+        Ok(state)
     }
 
     fn write_back<'a, S: PageStore>(
@@ -263,14 +299,14 @@ impl<L: RawRwLock> Buffers<L> {
         let (page, log) = (buffer.page, buffer.log);
         let mut copy = PageBuf::zeroed();
         copy.fill(buffer.words.iter().copied());
-        let io = self.io[at].lock();
+        let io = self.in_io(at);
         drop(state);
-        let written = ends.store.write(page, &copy, log);
+        ends.store
+            .write(page, &copy, log)
+            .map_err(PoolError::Store)?;
         let mut state = self.state.write();
-        state.buffers[at].io = Io::None;
-        state.buffers[at].dirty |= written.is_err();
-        drop(io);
-        written.map(|()| state).map_err(PoolError::Store)
+        io.over(&mut state);
+        Ok(state)
     }
 
     /// Puts a page's words into a buffer, if there is one without I/O; for a set whose pages are only ever copies.
