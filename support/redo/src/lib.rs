@@ -11,6 +11,8 @@ extern crate std;
 mod error;
 #[cfg(feature = "std")]
 mod file;
+#[cfg(feature = "std")]
+mod flusher;
 #[cfg(feature = "alloc")]
 mod log;
 #[cfg(feature = "alloc")]
@@ -26,6 +28,8 @@ pub use txnkit_ids::Lsn;
 pub use error::RedoError;
 #[cfg(feature = "std")]
 pub use file::FileStore;
+#[cfg(feature = "std")]
+pub use flusher::Flusher;
 #[cfg(feature = "alloc")]
 pub use log::{BUFFER_BYTES, RedoLog};
 #[cfg(feature = "alloc")]

@@ -1,11 +1,16 @@
 //! Appending, flushing, reading back.
 
+extern crate alloc;
+
+use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
 use std::sync::Mutex;
 use std::thread;
 
 use txnkit_redo::{
-    BUFFER_BYTES, LogStore, Lsn, MAX_PAYLOAD, MemoryStore, Record, RedoError, RedoLog, StoreError,
+    BUFFER_BYTES, Flusher, LogStore, Lsn, MAX_PAYLOAD, MemoryStore, Record, RedoError, RedoLog,
+    StoreError,
 };
 
 /// A store that fails, panics or counts as told, over one in memory.
@@ -301,4 +306,65 @@ fn a_store_that_panics_counts_as_failed() {
 fn a_log_is_shared_between_threads() {
     fn shared<T: Send + Sync>() {}
     shared::<RedoLog<MemoryStore>>();
+}
+
+/// A plan that lives as long as threads that outlive a test's scope need it.
+fn shared_plan() -> &'static Plan {
+    Box::leak(Box::default())
+}
+
+#[test]
+fn what_nobody_flushes_becomes_durable_in_the_background() {
+    let plan = shared_plan();
+    let log = Arc::new(faulty(plan));
+    let flusher = Flusher::start(Arc::clone(&log), Duration::from_micros(100)).unwrap();
+    for round in 0..20_u64 {
+        let end = log.append(1, &[&round.to_le_bytes()]).unwrap();
+        while log.flushed() < end {
+            thread::yield_now();
+        }
+        let syncs = plan.syncs.load(Ordering::Relaxed);
+        assert_eq!(
+            syncs,
+            round + 1,
+            "a turn with nothing to do leaves the store alone"
+        );
+    }
+    assert!(!flusher.has_failed());
+    assert_eq!(flusher.stop(), Ok(log.end()));
+}
+
+#[test]
+fn the_last_turn_flushes_what_was_appended_before_it() {
+    let log = Arc::new(faulty(shared_plan()));
+    let rarely = Duration::from_secs(3600);
+    let flusher = Flusher::start(Arc::clone(&log), rarely).unwrap();
+    let end = log.append(1, &[b"one"]).unwrap();
+    assert_eq!(flusher.stop(), Ok(end));
+    let dropped = Flusher::start(Arc::clone(&log), rarely).unwrap();
+    let end = log.append(1, &[b"two"]).unwrap();
+    drop(dropped);
+    assert_eq!(log.flushed(), end);
+}
+
+#[test]
+fn a_flusher_whose_log_fails_ends_and_says_so() {
+    let plan = shared_plan();
+    plan.failing_sync.store(1, Ordering::Relaxed);
+    let log = Arc::new(faulty(plan));
+    let flusher = Flusher::start(Arc::clone(&log), Duration::from_micros(100)).unwrap();
+    log.append(1, &[b"one"]).unwrap();
+    while !flusher.has_failed() {
+        thread::yield_now();
+    }
+    let failed = RedoError::Failed(StoreError::new("input/output error"));
+    assert_eq!(flusher.stop(), Err(failed.clone()));
+    assert_eq!(log.append(1, &[b"two"]), Err(failed));
+
+    let plan = shared_plan();
+    plan.panicking_append.store(1, Ordering::Relaxed);
+    let log = Arc::new(faulty(plan));
+    let flusher = Flusher::start(Arc::clone(&log), Duration::from_secs(3600)).unwrap();
+    log.append(1, &[b"one"]).unwrap();
+    assert!(matches!(flusher.stop(), Err(RedoError::Failed(_))));
 }
