@@ -1,4 +1,17 @@
 //! The crate's own code under loom, with pages of two words in banks of two places, and twins of it in which one step is weakened.
+//!
+//! | rules (`pool.rs`, `log.rs`) | model | twins |
+//! |---|---|---|
+//! | 1 to 3, 6, 7 | a hit never takes another page's word | first sequence relaxed, no reader's fence, no fence at eviction, published relaxed, the same sequence again |
+//! | 5, 8 | a set beside a write-back | dirty bit cleared after the copy, log position read before it, word relaxed, dirty bit forgotten |
+//! | 4 to 8 | a set beside an eviction, a write failing | as above, a failed write left clean |
+//! | 4, 7 | two misses of one page, a read failing | slot left reading |
+//! | trees | one instant, from the top and from the child | no sub-committed first, word relaxed, no reader's fence |
+//! | 9, 10 | a pair is whole, also while its page comes and goes | number not odd, either number relaxed, no fence, and those of 1 to 7 |
+//! | timestamps | the latest transaction has its timestamp | either ordering relaxed |
+//!
+//! Setters hold the bank's lock, so there is no counter of pins and sets whose orderings could be weakened; who waits for I/O waits for a lock, so there
+//! is no wake-up to forget.
 #![cfg(txnkit_model = "loom")]
 
 use std::collections::BTreeMap;
